@@ -4,6 +4,7 @@
 //! The router and the functions call these, so a request means the same over each transport and gets the same answer.
 
 pub mod executions;
+pub mod turns;
 
 mod callbacks;
 mod claim;

@@ -27,6 +27,7 @@ mod spellings;
     tags(
         (name = "tasks", description = "Schedule, read and operate tasks."),
         (name = "workers", description = "Claim tasks and report on them."),
+        (name = "turns", description = "Run workflows in a program of your own: their turns."),
         (name = "executions", description = "Start, read and operate executions of workflows."),
         (name = "queues", description = "See and pause queues."),
         (name = "limits", description = "See and set how many tasks and executions of a key run at once."),

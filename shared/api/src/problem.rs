@@ -166,6 +166,7 @@ impl From<Reject> for Problem {
             Reject::UnknownCallback => (404, "Unknown callback"),
             Reject::CallbacksOff => (409, "Callbacks are off"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
+            Reject::Elsewhere { .. } => (409, "Refused"),
         };
         let mut problem = Self::new(status, reject.code(), title, reject.to_string());
         match reject {
@@ -208,7 +209,8 @@ impl From<Reject> for Problem {
             | Reject::ExecutionOpen { .. }
             | Reject::NotUnique { .. }
             | Reject::UnknownCallback
-            | Reject::CallbacksOff => {}
+            | Reject::CallbacksOff
+            | Reject::Elsewhere { .. } => {}
         }
         problem
     }

@@ -105,6 +105,14 @@ pub enum Reject {
     /// The deployment has no secret that signs the tokens of callbacks.
     #[error("callbacks are off: deploy with Callbacks=on")]
     CallbacksOff,
+    /// The service of another process has refused the call that was passed on to it.
+    #[error("{detail}")]
+    Elsewhere {
+        /// The code in that answer.
+        code: &'static str,
+        /// What was wrong, as that answer says it.
+        detail: String,
+    },
     /// Another task, or another execution, has the unique key.
     #[error("another {} has this unique key: {}", .by.kind(), .by.id())]
     NotUnique { by: crate::id::Owner },
@@ -163,6 +171,7 @@ impl Reject {
             Self::NotUnique { .. } => "not_unique",
             Self::UnknownCallback => "unknown_callback",
             Self::CallbacksOff => "callbacks_off",
+            Self::Elsewhere { code, .. } => code,
             Self::LimitExceeded { .. } => "limit_exceeded",
         }
     }

@@ -263,6 +263,9 @@ pub struct Turn {
     /// Whether it follows a turn that was lost.
     #[serde(rename = "y", default, skip_serializing_if = "std::ops::Not::not")]
     pub after_loss: bool,
+    /// Whether its worker runs outside of the process that has the store to itself, so that it doesn't die with that.
+    #[serde(rename = "o", default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// Attempts with a timeout. Each ends at its timeout even if the worker never reports again.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub timed_attempts: Vec<TimedAttempt>,

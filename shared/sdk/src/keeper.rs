@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures::future::BoxFuture;
 use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
-use tickover_service::{Service, ServiceError};
+use tickover_service::ServiceError;
 use tokio::task::JoinHandle;
 
+use crate::backend::Backend;
 use crate::busy::is_multi_threaded;
 
 /// Extends the lease. Returns its new end.
@@ -40,7 +41,7 @@ impl Keeper {
 
     /// Keeps a lease of this length, which its own task extends after each `interval`.
     pub(crate) fn start(
-        service: &Service,
+        service: &Backend,
         ends_at: Timestamp,
         length: Millis,
         interval: Millis,
@@ -83,7 +84,7 @@ impl Drop for Keeper {
     }
 }
 
-async fn keep(service: Service, kept: Arc<Kept>, before: Millis, extend: Extend) {
+async fn keep(service: Backend, kept: Arc<Kept>, before: Millis, extend: Extend) {
     let at = |value: &AtomicI64| Timestamp::from_millis(value.load(Ordering::SeqCst));
     let mut next = Timestamp::EPOCH;
     loop {

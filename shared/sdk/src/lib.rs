@@ -63,6 +63,7 @@
 #[cfg(test)]
 extern crate self as tickover;
 
+mod backend;
 mod busy;
 pub mod client;
 mod codec;

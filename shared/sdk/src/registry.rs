@@ -16,6 +16,7 @@ use tickover_core::id::{NameError, QueueName, TaskKind, WorkflowName};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::policy::PolicyError;
 use tickover_service::WorkflowTerms;
+use tickover_service::queues::routes::Routes;
 
 #[cfg(feature = "test")]
 pub(crate) use erased::INVALID_INPUT;
@@ -221,6 +222,16 @@ impl Registry {
         let terms =
             |workflow: &ErasedWorkflow| Some((WorkflowName::parse(workflow.name).ok()?, workflow.known()));
         self.workflows().filter_map(terms).collect()
+    }
+
+    /// The queues of its workflows. A worker that is set to other queues than a workflow's own one serves only starts that
+    /// name those queues.
+    pub(crate) fn routes(&self, queues: &[QueueName]) -> Routes {
+        let route = |workflow: &ErasedWorkflow| {
+            let own = QueueName::parse(workflow.options.queue).ok().filter(|own| queues.contains(own))?;
+            Some((WorkflowName::parse(workflow.name).ok()?, own))
+        };
+        self.workflows().filter_map(route).collect()
     }
 
     /// Returns the first problem, if there is one.

@@ -1,7 +1,7 @@
 //! A complete worker: `tickover::serve([fulfil]).await`.
 //!
-//! The environment decides how it runs. Inside Lambda it processes messages. With AWS configured it polls its queues.
-//! Otherwise it runs the whole system in this process, so that `cargo run` is enough to try a workflow.
+//! The environment decides how it runs. Inside Lambda it processes messages. With AWS configured it polls its queues. With
+//! `TICKOVER_ENDPOINT` it works for the system at that address. Otherwise it runs the whole system in this process, so that `cargo run` is enough to try a workflow.
 
 #[cfg(feature = "aws")]
 mod aws;
@@ -9,6 +9,8 @@ mod aws;
 mod embedded;
 #[cfg(feature = "lambda")]
 pub(crate) mod lambda;
+#[cfg(feature = "client-local")]
+mod remote;
 
 use std::future::IntoFuture;
 
@@ -26,8 +28,8 @@ use crate::worker::WorkerSettings;
 /// A worker for these workflows. Awaiting it runs it until the process gets SIGTERM or Ctrl-C.
 ///
 /// The environment decides how it runs. Inside Lambda it processes the messages of its queues. With the variables of a
-/// worker on AWS it polls its queues. Otherwise it runs the whole system in one process. See [your first
-/// workflow](crate::guide::first_workflow#run-it).
+/// worker on AWS it polls its queues. With `TICKOVER_ENDPOINT` it works for the system at that address. Otherwise it runs
+/// the whole system in one process. See [your first workflow](crate::guide::first_workflow#run-it).
 ///
 /// ```no_run
 /// # use tickover::prelude::*;
@@ -43,6 +45,8 @@ pub fn serve(workflows: impl Register) -> Serve {
         registry: Registry::new().with(workflows),
         settings: WorkerSettings::default(),
         allowed_hosts: vec![],
+        #[cfg(feature = "client-local")]
+        http: None,
         problem: None,
     }
 }
@@ -55,6 +59,8 @@ pub struct Serve {
     registry: Registry,
     settings: WorkerSettings,
     allowed_hosts: Vec<String>,
+    #[cfg(feature = "client-local")]
+    http: Option<crate::client::Http>,
     problem: Option<ServeError>,
 }
 
@@ -291,6 +297,28 @@ impl Serve {
         self
     }
 
+    /// Makes the program a worker of the system at this address, with the headers or the signatures that it needs. It
+    /// counts before the environment. See [a worker of another
+    /// process](crate::guide::first_workflow#a-worker-of-another-process).
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # async fn example(token: &str) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::Http;
+    ///
+    /// let http = Http::new("https://tasks.example.com")?.header("authorization", &format!("Bearer {token}"))?;
+    /// tickover::serve(order).over(http).run().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-local")]
+    pub fn over(mut self, http: crate::client::Http) -> Self {
+        self.http = Some(http);
+        self
+    }
+
     /// Replaces all settings of the worker. Call it before [`queue`](Self::queue) and
     /// [`concurrency`](Self::concurrency), which change single settings.
     ///
@@ -328,17 +356,24 @@ impl Serve {
     /// ```
     pub async fn run(self) -> Result<(), ServeError> {
         let mut surroundings = ProcessEnvironment::from_env();
-        let Self { registry, settings, allowed_hosts, problem } = self;
-        surroundings.allow_hosts.extend(allowed_hosts);
-        if let Some(problem) = problem {
+        surroundings.allow_hosts.extend(self.allowed_hosts);
+        if let Some(problem) = self.problem {
             return Err(problem);
         }
+        let (registry, settings) = (self.registry, self.settings);
         registry.check_all()?;
+        #[cfg(feature = "client-local")]
+        if let Some(http) = self.http {
+            return remote::run(registry, settings, http, surroundings.log.as_deref()).await;
+        }
         if surroundings.in_lambda {
             return in_lambda(registry, settings).await;
         }
         if surroundings.on_aws || surroundings.system.is_some() {
             return on_aws(registry, settings, surroundings.system).await;
+        }
+        if let Some(endpoint) = surroundings.worker_of() {
+            return of_another(registry, settings, endpoint, surroundings.log.as_deref()).await;
         }
         embedded_worker(registry, settings, surroundings).await
     }
@@ -383,6 +418,21 @@ async fn on_aws(
 #[cfg(not(feature = "aws"))]
 async fn on_aws(_: Registry, _: WorkerSettings, _: Option<String>) -> Result<(), ServeError> {
     std::future::ready(Err(ServeError::Feature { feature: "aws" })).await
+}
+
+#[cfg(feature = "client-local")]
+async fn of_another(
+    registry: Registry,
+    settings: WorkerSettings,
+    endpoint: &str,
+    log: Option<&str>,
+) -> Result<(), ServeError> {
+    remote::run(registry, settings, remote::at(endpoint)?, log).await
+}
+
+#[cfg(not(feature = "client-local"))]
+async fn of_another(_: Registry, _: WorkerSettings, _: &str, _: Option<&str>) -> Result<(), ServeError> {
+    std::future::ready(Err(ServeError::Feature { feature: "client-local" })).await
 }
 
 #[cfg(feature = "embedded")]

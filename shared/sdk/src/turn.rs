@@ -30,8 +30,9 @@ use tickover_core::duration::Millis;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::StartedTurn;
 use tickover_service::telemetry::field;
-use tickover_service::{Service, warn_unless_logged};
+use tickover_service::warn_unless_logged;
 
+use crate::backend::Backend;
 use crate::registry::Registry;
 use drive::Driver;
 use kept::KeptRuns;
@@ -78,13 +79,14 @@ pub(crate) enum TurnEnd {
 
 /// Runs a turn to its end.
 pub(crate) async fn run_turn(
-    service: &Service,
+    service: &Backend,
     registry: &Registry,
     kept: &KeptRuns,
     taken: StartedTurn,
     settings: &TurnSettings,
 ) -> TurnEnd {
     let (queue, receipt) = (taken.execution.queue.clone(), taken.receipt.clone());
+    let service = &service.of_turn(&taken.execution, taken.lease, receipt.as_deref());
     let driver = match kept.resume(service, registry, Box::new(taken), settings) {
         Ok(driver) => Ok(driver),
         // It was in memory when the turn started, and isn't any more or can't go on.

@@ -18,17 +18,17 @@ use futures::future::{BoxFuture, Either, join_all, select};
 use futures::stream::FuturesUnordered;
 use tickover_core::batch::{Batch, Gathering};
 use tickover_core::duration::Millis;
-use tickover_core::id::{QueueName, WorkflowName};
+use tickover_core::id::{ExecutionId, QueueName};
 use tickover_service::claim::{Arrived, ClaimRequest, ClaimedTask, FoundWork, Suspect};
 use tickover_service::executions::{StartedTurn, Work};
-use tickover_service::queues::routes::Routes;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
-use tickover_service::{Service, ServiceError};
+use tickover_service::{KeptRecords, Service, ServiceError};
 
 pub use settings::WorkerSettings;
 use tokio::sync::Mutex;
 
+use crate::backend::Backend;
 use crate::busy::is_multi_threaded;
 use crate::registry::{ErasedStep, Registry, RegistryError};
 use crate::turn::kept::KeptRuns;
@@ -46,7 +46,7 @@ const LAST_CLAIM_WAIT: Millis = Millis::from_secs(2);
 /// Claims turns and tasks and runs them. Cheap to clone.
 #[derive(Clone)]
 pub struct Worker {
-    service: Service,
+    service: Backend,
     registry: Arc<Registry>,
     settings: Arc<WorkerSettings>,
     in_flight: InFlight,
@@ -75,15 +75,52 @@ impl Worker {
         registry: Registry,
         settings: WorkerSettings,
     ) -> Result<Self, RegistryError> {
+        Self::with(registry, settings, |registry, settings, kept| {
+            let service = service.with_terms(registry.terms()).with_version(settings.version.clone());
+            service.with_kept(kept).into()
+        })
+    }
+
+    /// Creates a worker that works for the system of another process, over HTTP. It takes up to 10 turns and tasks at once
+    /// from each queue. Fails if the registry has a problem.
+    ///
+    /// ```no_run
+    /// # use tickover::prelude::*;
+    /// # #[tickover::workflow]
+    /// # async fn order(_: Ctx, cents: u32) -> Result<u32> { Ok(cents) }
+    /// # async fn example() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// use tickover::client::Http;
+    /// use tickover::{Registry, Worker, WorkerSettings};
+    ///
+    /// let http = Http::new("http://127.0.0.1:7070")?;
+    /// let worker = Worker::over_http(http, Registry::new().with(order), WorkerSettings::default())?;
+    /// worker.run(std::future::pending()).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "client-local")]
+    pub fn over_http(
+        http: crate::client::Http,
+        registry: Registry,
+        settings: WorkerSettings,
+    ) -> Result<Self, RegistryError> {
+        Self::with(registry, settings, |registry, settings, kept| {
+            Backend::There(crate::backend::Remote::new(http, registry, settings, kept))
+        })
+    }
+
+    fn with(
+        registry: Registry,
+        settings: WorkerSettings,
+        backend: impl FnOnce(&Registry, &WorkerSettings, KeptRecords) -> Backend,
+    ) -> Result<Self, RegistryError> {
         registry.check()?;
         let settings = settings.with_queues_of(&registry);
         let kept = Arc::new(KeptRuns::new(settings.kept_runs));
         // The runs have the service. They must not be kept by it.
         let known = Arc::downgrade(&kept);
-        let service = service
-            .with_terms(registry.terms())
-            .with_version(settings.version.clone())
-            .with_kept(Arc::new(move |id| known.upgrade()?.record(id)));
+        let service =
+            backend(&registry, &settings, Arc::new(move |id: &ExecutionId| known.upgrade()?.record(id)));
         let (registry, settings, in_flight) = (Arc::new(registry), Arc::new(settings), InFlight::default());
         Ok(Self { service, registry, settings, in_flight, kept, suspect_runs: Arc::default() })
     }
@@ -91,19 +128,20 @@ impl Worker {
     /// Announces the queues of its workflows and what it provides, for starts and tasks that name no queue. A failure is
     /// only logged, because they can still name their queue.
     pub async fn announce(&self) {
+        #[cfg_attr(
+            not(feature = "client-local"),
+            expect(irrefutable_let_patterns, reason = "with the feature it isn't")
+        )]
+        let Backend::Here(service) = &self.service else {
+            // Its claims say it.
+            return;
+        };
         let queues = &self.settings.queues;
-        let routes = self.registry.workflows().filter_map(|workflow| {
-            // A worker that is set to other queues than the workflow's own one serves only starts that name those
-            // queues.
-            let own = QueueName::parse(workflow.options.queue).ok().filter(|own| queues.contains(own))?;
-            Some((WorkflowName::parse(workflow.name).ok()?, own))
-        });
-        let routes: Routes = routes.collect();
-        if let Err(error) = self.service.announce_routes(&routes).await {
+        if let Err(error) = service.announce_routes(&self.registry.routes(queues)).await {
             warn_unless_logged!(error; %error, "can't announce the queues of the workflows");
         }
         for queue in queues {
-            if let Err(error) = self.service.announce_provided(queue, &self.settings.provides).await {
+            if let Err(error) = service.announce_provided(queue, &self.settings.provides).await {
                 warn_unless_logged!(error; { field::QUEUE_NAME } = %queue, %error, "can't announce what it provides");
             }
         }
@@ -164,10 +202,10 @@ impl Worker {
         ends.map(|(id, end)| (id, end == TaskEnd::Reported)).collect()
     }
 
-    /// The service that it uses, which knows the terms of its workflows' executions.
+    /// The service that it uses, which knows the terms of its workflows' executions, if it is in this process.
     #[cfg(any(feature = "lambda", feature = "test"))]
-    pub(crate) const fn service(&self) -> &Service {
-        &self.service
+    pub(crate) const fn service(&self) -> Option<&Service> {
+        self.service.here()
     }
 
     /// The settings of turns that the caller has claimed.
@@ -227,13 +265,11 @@ impl Worker {
         let moment = self.service.now().plus(LAST_CLAIM_WAIT);
         let alarm = pin!(self.service.clock().sleep_until(moment));
         let Either::Left((Ok(claimed), _)) = select(pin!(claim), alarm).await else { return };
-        let Claimed { found, batched, surplus } = claimed;
+        let Claimed { found, alone, batched, surplus } = claimed;
         let rest = batched.into_iter().map(|(_, message)| message).chain([surplus]).collect();
         self.service.give_back_arrived(queue, rest).await;
-        if let Ok(found) = found {
-            let unbegun = found.work.iter().map(Leased::of);
-            join_all(unbegun.map(|leased| leased.give_back(&self.service, false))).await;
-        }
+        let found = found.map(|found| found.work).unwrap_or_default().into_iter().chain(alone);
+        join_all(found.map(|work| Leased::of(&work).give_back(&self.service, false))).await;
     }
 
     /// Finishes the work in flight. Work that isn't done after the grace period is stopped and released.
@@ -326,7 +362,7 @@ impl Worker {
                 return Finished::Nothing;
             }
             let request = worker.request(arrived.len(), Millis::ZERO);
-            let FoundWork { work, suspects } = match worker
+            let FoundWork { work, suspects, .. } = match worker
                 .service
                 .batch_among(&queue, arrived, &request, &worker.known())
                 .await
@@ -342,6 +378,16 @@ impl Worker {
                 worker.start_suspect(&queue, &suspect).await;
             }
             Finished::Batch
+        })
+    }
+
+    /// Runs work that may have killed another worker and came leased, while no other such work runs in this process.
+    fn start_alone(&self, work: Work) -> BoxFuture<'static, Finished> {
+        let worker = self.clone();
+        Box::pin(async move {
+            let _alone = worker.suspect_runs.lock().await;
+            let settings = TurnSettings { in_place: Millis::ZERO, ..worker.settings.turn() };
+            worker.start(work, settings).await
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod apart;
 mod dead;
+mod elsewhere;
 mod hinted;
 mod messages;
 mod together;
@@ -12,6 +13,7 @@ use futures::future::{Either, select};
 pub use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
+use tickover_core::execution::Execution;
 use tickover_core::id::{Capability, LeaseId, QueueName, TaskId, WorkerName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task::Task;
@@ -30,6 +32,7 @@ use crate::service::Service;
 use crate::waits;
 
 pub use apart::{Arrived, FoundWork, Suspect};
+pub use elsewhere::WorkElsewhere;
 pub use hinted::{Delivered, Hinted};
 pub use together::Together;
 
@@ -88,7 +91,7 @@ impl<'a> Wanted<'a> {
             isolation,
             knows: None,
             apart: false,
-            inside: false,
+            inside: turns,
             together,
             patience: WAITED_OUT,
         }
@@ -112,6 +115,8 @@ pub(crate) struct Found<'a> {
     pub(crate) work: Vec<Work>,
     /// Messages of work whose last worker was lost, perhaps because of this work.
     pub(crate) suspects: Vec<&'a Received>,
+    /// Executions whose worker, which is elsewhere, must say first what limits their begin.
+    pub(crate) asks: Vec<Execution>,
     pub(crate) error: Option<ServiceError>,
 }
 
@@ -297,7 +302,7 @@ impl Service {
                 if !work.is_empty() {
                     self.set_visibilities(queue, &found.suspects[nth + 1..], Millis::ZERO).await;
                     self.set_visibilities(queue, &later, Millis::ZERO).await;
-                    return Ok(ProcessedMessages::Found(FoundWork { work, suspects: vec![] }));
+                    return Ok(ProcessedMessages::Found(FoundWork { work, ..FoundWork::default() }));
                 }
             }
         } else {
@@ -309,7 +314,7 @@ impl Service {
         let mut work = found.work;
         work.extend(rest.work);
         match found.error.or(rest.error) {
-            _ if !work.is_empty() => Ok(ProcessedMessages::Found(FoundWork { work, suspects: vec![] })),
+            _ if !work.is_empty() => Ok(ProcessedMessages::Found(FoundWork { work, ..FoundWork::default() })),
             // There is no work because of an error, so the caller gets the error.
             Some(error) => Err(error),
             None => Ok(ProcessedMessages::Nothing { all_spent: rest.suspects.is_empty() }),

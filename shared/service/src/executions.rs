@@ -4,11 +4,13 @@
 //! read. The core decides each call, and the write has a condition. A worker that has lost its lease meanwhile is
 //! refused.
 
+mod begin;
 mod children;
 mod close;
 mod count;
 mod describe;
 mod drive;
+mod elsewhere;
 mod ends;
 mod events;
 mod export;
@@ -29,6 +31,7 @@ mod turn;
 mod waiters;
 mod work;
 
+use serde::{Deserialize, Serialize};
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::StartPolicy;
 use tickover_core::execution::journal::Entry;
@@ -42,11 +45,13 @@ use tickover_core::retry::RetryPolicy;
 use tickover_core::timeout::Timeouts;
 use tickover_core::trace::TraceContext;
 
+pub use begin::{ChildToStart, StartedWork, ToStart};
 pub(crate) use close::DueCause;
 pub use count::{COUNTED_MAX, ExecutionCounts};
 pub use describe::Described;
 pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;
+pub use elsewhere::{Brought, NamedEnd, Seen, TurnWrite, TurnWritten, check_flow};
 pub use ends::UnrecordedEnds;
 pub(crate) use events::blob_of_event;
 pub use events::{EventSent, PendingEvent, PendingEvents};
@@ -59,33 +64,46 @@ pub use runs::Run;
 pub(crate) use waiters::Waiters;
 pub use work::Work;
 
-/// A parsed request for a new execution.
-#[derive(Clone, Debug)]
+/// A parsed request for a new execution. As JSON, it is that for a child of an execution, whose turn a worker elsewhere runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StartRequest {
     /// Its id; random when absent.
     pub id: Option<ExecutionId>,
     pub workflow: WorkflowName,
     pub queue: QueueName,
     /// Whether the caller named no queue. Then the queue is the one whose workers announced the workflow, if any.
+    #[serde(skip)]
     pub any_queue: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
     /// Labels, a JSON object of strings.
+    #[serde(skip)]
     pub labels: Option<Json>,
     /// Any JSON that the caller stores with the execution.
+    #[serde(skip)]
     pub memo: Option<Json>,
+    #[serde(default, skip_serializing_if = "ExecutionTimeouts::is_none")]
     pub timeouts: ExecutionTimeouts,
     /// The timeout of the code that runs after a failure, if the caller knows that there is such code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<Millis>,
+    #[serde(skip)]
     pub delay: Millis,
     /// The execution to notify of its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
     /// The trace that it belongs to; ignored where traces aren't carried.
+    #[serde(skip)]
     pub trace: Option<TraceContext>,
     /// Where the hints of its turns stand in their queue; see [`lane`](crate::flow::lane).
+    #[serde(default, skip_serializing_if = "Lane::is_plain")]
     pub lane: Lane,
     /// What limits its start: `concurrency`, `rate`, `unique` and `debounce`. The others of its fields don't count.
+    #[serde(default)]
     pub flow: Box<FlowRequest>,
     /// What happens if the id is taken.
+    #[serde(skip)]
     pub policy: StartPolicy,
 }
 
@@ -133,6 +151,8 @@ pub struct StartedTurn {
     pub lease: LeaseId,
     /// The message of the turn: it stays in flight until the turn ends.
     pub receipt: Option<String>,
+    /// The outcomes of open steps and children that came with a claim of another process's work.
+    pub brought: Option<Vec<NamedEnd>>,
 }
 
 /// The result of a suspension.
@@ -145,7 +165,8 @@ pub enum Suspended {
 }
 
 /// A step that runs as its own task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RemoteStep {
     /// Its name in the run.
     pub name: StepName,
@@ -153,16 +174,24 @@ pub struct RemoteStep {
     pub kind: TaskKind,
     pub queue: QueueName,
     /// Whether the step named no queue: then one whose workers provide what it requires goes before `queue`.
+    #[serde(default)]
     pub any_queue: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
+    #[serde(default)]
     pub retry: RetryPolicy,
+    #[serde(default)]
     pub timeouts: Timeouts,
     /// The time that its run and execution have left: its timeout is no longer, whatever the kind's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Millis>,
     /// What its starts are limited or ordered by.
+    #[serde(default)]
     pub flow: FlowRequest,
     /// Policies that were given although they are equal to their absence: the defaults of the kind don't replace them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<Policy>,
     /// Its slot in the join, if others are waited for together with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Slot>,
 }

@@ -42,4 +42,4 @@ mod notify;
 mod service;
 
 pub use error::ServiceError;
-pub use service::{Asks, KeptRecords, Ports, Rules, Service, WorkflowTerms};
+pub use service::{Asks, CodeAsks, KeptRecords, Ports, Rules, Service, WorkflowTerms};

@@ -146,7 +146,16 @@ struct CoreRules;
 impl Rules for CoreRules {}
 
 /// What a workflow's code asks of flow control for an input. `None` if the input doesn't fit.
-pub type Asks = Arc<dyn Fn(&Json) -> Option<FlowRequest> + Send + Sync>;
+pub type CodeAsks = Arc<dyn Fn(&Json) -> Option<FlowRequest> + Send + Sync>;
+
+/// How it is known what a workflow's code asks of flow control.
+#[derive(Clone)]
+pub enum Asks {
+    /// This process has the code.
+    Code(CodeAsks),
+    /// A worker elsewhere has it, and has said it for these executions.
+    Elsewhere(Arc<BTreeMap<ExecutionId, FlowRequest>>),
+}
 
 /// The record of an execution as it was when this process has suspended its last turn, if the run is still in memory.
 pub type KeptRecords = Arc<dyn Fn(&ExecutionId) -> Option<Execution> + Send + Sync>;

@@ -12,6 +12,7 @@ mod overview;
 mod problem;
 mod task;
 mod timeline;
+mod turn;
 mod worker;
 
 pub use by::ByView;
@@ -44,4 +45,8 @@ pub use task::{
     TimeoutView, TimeoutsView,
 };
 pub use timeline::TimelineEntryView;
+pub use turn::{
+    AskedLimitsView, OutcomeView, StartedView, TurnAnswer, TurnCancelAnswer, TurnLimitsView,
+    TurnPayloadAnswer, TurnStartAnswer, WorkAnswer, WorkTaskView, WorkTurnView,
+};
 pub use worker::{QueueWorkersView, WorkerView, WorkersAnswer};

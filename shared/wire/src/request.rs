@@ -12,6 +12,7 @@ mod report;
 mod retry;
 mod task;
 mod timeout;
+mod turn;
 
 use serde::{Deserialize, Serialize};
 use tickover_core::error::Reject;
@@ -34,6 +35,11 @@ pub use report::{
 pub use retry::{Codes, Delay, Retry, RetryObject, SteepRetries};
 pub use task::{ScheduleBatchRequest, ScheduleRequest};
 pub use timeout::{OnTimeout, SteepTimeout, SteepTimeoutObject, TimeoutScope};
+pub use turn::{
+    AwaitedExecution, BeginLimits, TurnCallbackRequest, TurnCancelRequest, TurnPayloadRequest,
+    TurnReadRequest, TurnRelease, TurnStartRequest, TurnSuspension, TurnWriteRequest, WorkRequest,
+    WorkerWorkflow,
+};
 
 use crate::Verbatim;
 

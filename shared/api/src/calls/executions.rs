@@ -8,23 +8,22 @@ pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::id::ExecutionId;
-use tickover_core::payload::Json;
 use tickover_service::executions::{Described, StartRequest, Started, UnrecordedEnds};
 use tickover_service::ports::ExecutionCount;
 use tickover_service::transact::Prepared;
 use tickover_service::{Service, ServiceError};
 
 use super::Call;
+use super::turns::stored;
 use tickover_wire::answer::{
     EXPORT_FORMAT, ExecutionAnswer, ExecutionView, ExecutionsAnswer, ExportAnswer, RunsAnswer,
     TimelineAnswer, WorkflowView, WorkflowsAnswer,
 };
 use tickover_wire::request::{DescribeQuery, ExportQuery, TimelineQuery};
-use tickover_wire::{Cursor, Verbatim, read};
+use tickover_wire::{Cursor, read};
 
 use crate::answer::Answer;
 use crate::problem::Problem;
@@ -132,12 +131,6 @@ pub async fn export(service: &Service, id: &str, query: &[(String, String)]) -> 
         entries: entries?,
         cursor: page.next.map(Cursor),
     })
-}
-
-/// A record or an entry as it is stored.
-fn stored<T: Serialize>(part: &T) -> Result<Verbatim, Problem> {
-    let text = serde_json::to_string(part).ok().and_then(Json::parse);
-    text.map(Verbatim).ok_or_else(|| Problem::corrupt("a stored record can't be written as JSON"))
 }
 
 /// The timeline of a run.

@@ -67,6 +67,7 @@ pub async fn heartbeat(service: &Service, id: &str, body: &[u8]) -> Result<Answe
     let now = service.now();
     Answer::ok(&HeartbeatAnswer {
         lease_expires_at: renewed.lease_expires_at.into(),
+        heartbeat_at: renewed.heartbeat_at.map(Instant),
         deadline_at: renewed.deadline_at.map(Instant),
         remaining_ms: renewed.deadline_at.map(|deadline| deadline.since(now).as_u64()),
         cancel_requested: renewed.cancel_requested,

@@ -5,7 +5,7 @@ use tickover_core::limits;
 use tickover_service::Service;
 use tickover_wire::Route;
 
-use super::{Call, executions};
+use super::{Call, executions, turns};
 use crate::answer::Answer;
 use crate::problem::Problem;
 use crate::{body, calls};
@@ -47,6 +47,13 @@ pub async fn answer(
         Route::Fail => calls::fail(service, id, body).await,
         Route::Heartbeat => calls::heartbeat(service, id, body).await,
         Route::Release => calls::release(service, id, body).await,
+        Route::ClaimWork => turns::claim(service, id, body).await,
+        Route::WriteTurn => turns::write(service, id, body).await,
+        Route::ReadTurn => turns::read(service, id, body).await,
+        Route::StartSteps => turns::start(service, id, body).await,
+        Route::CancelSteps => turns::cancel(service, id, body).await,
+        Route::StorePayload => turns::store(service, id, body).await,
+        Route::CreateWaitCallback => turns::callback(service, id, body).await,
         Route::CreateCallback => calls::callback_of_attempt(service, id, body).await,
         Route::CompleteCallback => calls::complete_callback(service, id, body).await,
         Route::FailCallback => calls::fail_callback(service, id, body).await,

@@ -1,5 +1,7 @@
 //! The commands on an execution. A command carries every random value and every value read from outside.
 
+use serde::{Deserialize, Serialize};
+
 use crate::command::Isolation;
 use crate::duration::Millis;
 use crate::execution::journal::Entry;
@@ -22,7 +24,8 @@ use crate::time::Timestamp;
 use crate::trace::TraceContext;
 
 /// Why a worker releases a turn that it hasn't finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReleaseReason {
     /// The code can't continue: it needs more time than a worker has, or it produced a value that can't be stored. If
     /// this happens too many times in a row, the execution counts as poisoned.
@@ -213,6 +216,8 @@ pub struct StartTurn {
     pub again: bool,
     /// Whether the worker's process has other work in progress.
     pub isolation: Isolation,
+    /// Whether the worker runs outside of the process that has the store to itself. False where processes share the store.
+    pub outside: bool,
     /// Whether its queue is paused. Then no turn starts, and the execution is parked.
     pub paused: bool,
     /// What the workflow's code defines, if the worker has the code.
@@ -304,7 +309,8 @@ pub struct Close {
     pub cleanup: Cleanup,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ending {
     /// The execution ends with the run. A failure first goes to the `on_failure` code, if the workflow has it and it
     /// isn't this code that ends here.
@@ -315,13 +321,16 @@ pub enum Ending {
         outcome: ExecutionOutcome,
         retry: RetryPolicy,
         /// As with [`Ending::ContinueAsNew`].
+        #[serde(skip)]
         carried: Vec<Entry>,
     },
     /// The execution continues in a new run.
     ContinueAsNew {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Payload>,
-        /// What the next run begins with. All events of this run that no wait has taken, oldest first: they are pending
+        /// What the next run begins with. A worker that reports over HTTP doesn't say it: the service reads it. All events of this run that no wait has taken, oldest first: they are pending
         /// in it. And the open children that end with the execution, as [left](crate::execution::journal::Happened::Child).
+        #[serde(skip)]
         carried: Vec<Entry>,
     },
 }

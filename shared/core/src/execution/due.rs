@@ -188,7 +188,7 @@ impl Turn {
     /// Whether the lease is over: its worker counts as lost. Turns run inside the process that has the store to itself, if
     /// one has.
     pub fn is_lost(&self, now: Timestamp, limits: &Limits) -> bool {
-        self.lease_expires_at <= now || limits.outlived(self.claimed_at)
+        self.lease_expires_at <= now || (!self.outside && limits.outlived(self.claimed_at))
     }
 }
 

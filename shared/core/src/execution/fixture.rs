@@ -165,6 +165,7 @@ pub fn running(now: Timestamp) -> ExecutionState {
         lease_expires_at: later(now, 60),
         shared: false,
         after_loss: false,
+        outside: false,
         timed_attempts: vec![TimedAttempt::of(&step, later(now, 30))],
     })
 }

@@ -234,6 +234,7 @@ mod tests {
             lease_expires_at: later(60),
             shared: false,
             after_loss: false,
+            outside: false,
             timed_attempts: vec![],
         };
         let mut running = execution(ExecutionState::Running(turn));

@@ -110,6 +110,7 @@ fn largest_form(execution: &Execution) -> Execution {
                 lease_expires_at: instant,
                 shared: true,
                 after_loss: true,
+                outside: false,
                 timed_attempts: vec![],
             });
         }

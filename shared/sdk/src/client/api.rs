@@ -8,6 +8,7 @@ mod limits;
 mod operations;
 mod queues;
 mod tasks;
+mod turns;
 mod workers;
 
 use std::sync::Arc;

@@ -38,7 +38,7 @@ impl Transport for Direct {
 
     async fn send(&self, call: Call) -> Result<Vec<u8>, ClientError> {
         // Of a claim whose caller has gone, nobody would get the tasks.
-        let ends = call.route.changes() && call.route != Route::Claim;
+        let ends = call.route.changes() && !matches!(call.route, Route::Claim | Route::ClaimWork);
         let service = self.service.clone();
         let answer = async move {
             let Call { route, names, query, body, .. } = &call;

@@ -190,14 +190,14 @@ impl Mapped<'_> {
     /// Ends the chunks that are open. It is a step, so that a replay doesn't repeat it.
     async fn end(&self, started: usize) -> Result<(), Error> {
         let ids: Vec<String> = (0..started).map(|number| self.id(number)).collect();
-        let service = self.shared.service().clone();
+        let service = self.shared.service();
         let ends = step(format!("end:{}", self.label), move || {
             let (service, ids) = (service.clone(), ids.clone());
             async move {
                 for id in ids.into_iter().filter_map(|id| ExecutionId::parse(id).ok()) {
                     match service.terminate(&id).await {
                         // A chunk that has ended, or hasn't started, needs nothing.
-                        Ok(_) | Err(ServiceError::Rejected(_)) => {}
+                        Ok(()) | Err(ServiceError::Rejected(_)) => {}
                         Err(error) => return Err(Failure::new("unavailable", error.to_string())),
                     }
                 }

@@ -11,11 +11,12 @@ use tickover_core::error::Reject;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, EventName, ExecutionId};
 use tickover_core::payload::Json;
-use tickover_service::{Service, ServiceError};
+use tickover_service::ServiceError;
 
 use super::Ctx;
 use super::child::StartedChild;
 use super::step::Stored;
+use crate::backend::Backend;
 use crate::codec;
 use crate::error::Failure;
 use crate::step::{Step, StepError, step};
@@ -45,8 +46,7 @@ pub(super) fn send(
                 Ok(request) => request,
                 Err(refused) => return Ok(Err(refused)),
             };
-            let sent = service.send_event_traced(&execution, event, Some(id), Some(payload), trace);
-            sent.await.map(|_| Ok(()))
+            service.send_event(&execution, event, id, payload, trace).await.map(Ok)
         }
     })
 }
@@ -55,12 +55,12 @@ pub(super) fn send(
 fn calling<T, F>(
     shared: &Arc<Shared>,
     name: String,
-    call: impl Fn(Service) -> F + Send + Sync + 'static,
+    call: impl Fn(Backend) -> F + Send + Sync + 'static,
 ) -> Step<Result<T, Failure>, Failure>
 where
     F: Future<Output = Result<Result<T, Failure>, ServiceError>> + Send + 'static,
 {
-    let service = shared.service().clone();
+    let service = shared.service();
     let attempt = move || {
         let called = call(service.clone());
         async move {
@@ -96,7 +96,7 @@ impl<O: Stored> StartedChild<O> {
     /// # assert!(tickover::test::outcome((order, parcel), &order, 7));
     /// ```
     pub fn cancel(&self, name: impl Into<String>) -> BoxFuture<'static, Result<(), StepError<Failure>>> {
-        self.call(name.into(), |service, id| async move { service.cancel_execution(&id).await.map(drop) })
+        self.call(name.into(), |service, id| async move { service.cancel_execution(&id).await })
     }
 
     /// The child's status, as a step of this name: each replay sees what this call has seen.
@@ -105,15 +105,14 @@ impl<O: Stored> StartedChild<O> {
         name: impl Into<String>,
     ) -> BoxFuture<'static, Result<ExecutionStatus, StepError<Failure>>> {
         self.call(name.into(), |service, id| async move {
-            let found = service.execution(&id).await?;
-            Ok(found.ok_or(Reject::NoExecution)?.execution.status())
+            Ok(service.status_of(&id).await?.ok_or(Reject::NoExecution)?)
         })
     }
 
     fn call<T: Stored, F>(
         &self,
         name: String,
-        call: impl Fn(Service, ExecutionId) -> F + Send + Sync + 'static,
+        call: impl Fn(Backend, ExecutionId) -> F + Send + Sync + 'static,
     ) -> BoxFuture<'static, Result<T, StepError<Failure>>>
     where
         F: Future<Output = Result<T, ServiceError>> + Send + 'static,

@@ -13,7 +13,7 @@ use tickover_core::execution::command::CodeTerms;
 use tickover_core::execution::journal::TYPED_ERROR;
 use tickover_core::payload::Json;
 use tickover_core::task;
-use tickover_service::{Asks, WorkflowTerms};
+use tickover_service::{Asks, CodeAsks, WorkflowTerms};
 
 use super::together::Together;
 use crate::Ctx;
@@ -40,7 +40,7 @@ pub struct ErasedWorkflow {
     body: Arc<RunBody>,
     on_failure: Option<Arc<RunOnFailure>>,
     on_cancel: Option<Arc<RunOnCancel>>,
-    asks: Option<Asks>,
+    asks: Option<CodeAsks>,
 }
 
 impl ErasedWorkflow {
@@ -69,7 +69,7 @@ impl ErasedWorkflow {
                 Err(error) => ctx.refuse_input(error).boxed(),
             })
         });
-        let asks = workflow.asks_anything().then(|| -> Asks {
+        let asks = workflow.asks_anything().then(|| -> CodeAsks {
             Arc::new(move |input| workflow.asked(&codec::decode(input).ok()?).checked().ok().cloned())
         });
         Self { name, options: workflow.options(), body: Arc::new(run), on_failure, on_cancel, asks }
@@ -82,7 +82,7 @@ impl ErasedWorkflow {
 
     /// What a worker's service knows of its executions.
     pub(super) fn known(&self) -> WorkflowTerms {
-        WorkflowTerms { code: self.terms(), asks: self.asks.clone() }
+        WorkflowTerms { code: self.terms(), asks: self.asks.clone().map(Asks::Code) }
     }
 
     /// Runs the body. An input that doesn't fit its type is an error with the code `invalid_input`. It names the path

@@ -37,7 +37,7 @@ pub(super) async fn run(
         if let Some(endpoint) = endpoint.filter(|endpoint| endpoint.trim_end_matches('/') != own) {
             // One who expects a worker of that system would look for its work there.
             tracing::warn!(
-                "this program is a system of its own, not a worker of {endpoint} (TICKOVER_ENDPOINT): that is for clients"
+                "this program is a system of its own, because TICKOVER_LISTEN or TICKOVER_DATA is set, and no worker of {endpoint} (TICKOVER_ENDPOINT)"
             );
         }
     }

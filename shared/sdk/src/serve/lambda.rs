@@ -229,7 +229,8 @@ impl InvocationWork<'_> {
         request: &ClaimRequest,
         isolation: Isolation,
     ) -> Result<bool, Problem> {
-        let turn = match self.worker.service().start_turn_among(message, request, isolation).await? {
+        let Some(service) = self.worker.service() else { return Err(not_now("no service")) };
+        let turn = match service.start_turn_among(message, request, isolation).await? {
             Hinted::Taken(turn) => *turn,
             Hinted::Spent => return Ok(false),
             Hinted::Suspect => return Ok(true),

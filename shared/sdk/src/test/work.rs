@@ -57,7 +57,7 @@ pub(super) async fn timer(service: Service, message: Received) {
 
 /// The hint of a turn.
 pub(super) async fn turn(job_context: JobContext, queue: QueueName, message: Received) {
-    let service = job_context.worker.service();
+    let Some(service) = job_context.worker.service() else { return };
     match service.start_turn_among((&message).into(), &request(), Isolation::Alone).await {
         Ok(Hinted::Taken(taken)) => {
             let taken = StartedTurn { receipt: Some(message.receipt), ..*taken };

@@ -1,16 +1,14 @@
 //! Remote steps and children: started in one call, read in one call, and ended when the code no longer waits for them.
 
 use futures::StreamExt as _;
-use futures::future::join_all;
-use tickover_core::error::Reject;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_own_child};
-use tickover_core::execution::{Execution, ParentClosePolicy};
+use tickover_core::execution::ParentClosePolicy;
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::id::{ExecutionId, StepName};
 use tickover_core::task;
 use tickover_core::time::Timestamp;
-use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, remote_id};
+use tickover_service::ServiceError;
+use tickover_service::executions::{ChildToStart, EndedStep, NamedEnd, StartedWork, ToStart};
 use tickover_service::telemetry::field;
-use tickover_service::{Service, ServiceError};
 
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
@@ -18,13 +16,10 @@ use super::need::Need;
 use crate::error::Error;
 
 /// The remote steps and children that were started.
-pub(super) struct StartedWork {
-    remote: Vec<StepName>,
-    children: Vec<Started>,
-    /// What can't be started: it has failed.
-    refused: Vec<(StepName, task::Failure)>,
-    /// Why others weren't started.
-    trouble: Option<ServiceError>,
+pub(super) struct Begun {
+    work: StartedWork,
+    /// The children that were asked for.
+    children: Vec<Asked>,
     /// When their start began. None of them can have ended before.
     began_at: Timestamp,
 }
@@ -32,32 +27,24 @@ pub(super) struct StartedWork {
 /// The outcomes of remote steps and other executions that have ended.
 pub(super) struct ReadOutcomes {
     /// In the order of their ends.
-    outcomes: Vec<(StepName, EndedStep)>,
+    outcomes: Vec<NamedEnd>,
     /// The record's number of wakes before the read.
     wakes: u64,
 }
 
-/// A child that has to be started.
-struct ToStart {
-    name: StepName,
-    start: Box<StartRequest>,
-    policy: ParentClosePolicy,
-    started: Option<StepName>,
-}
-
-/// A child that was started, or whose start was refused.
-struct Started {
+/// A child that was asked for.
+struct Asked {
     name: StepName,
     execution: ExecutionId,
     policy: ParentClosePolicy,
+    /// The name of the start, if the code waits for that.
     awaited_as: Option<StepName>,
-    result: Result<(), task::Failure>,
 }
 
 impl Driver {
     /// Starts all remote steps and children that the code needs, in one job.
     pub(super) fn start_remote(&mut self) {
-        let (mut steps, mut children) = (Vec::new(), Vec::new());
+        let (mut steps, mut children, mut asked) = (Vec::new(), Vec::new(), Vec::new());
         {
             let mut state = self.shared.lock();
             for waiting in state.needs.values_mut() {
@@ -65,7 +52,9 @@ impl Driver {
                 match std::mem::replace(&mut waiting.need, outcome) {
                     Need::Remote(step) => steps.push(*step),
                     Need::Child { name, start, policy, started } => {
-                        children.push(ToStart { name, start, policy, started });
+                        let Some(execution) = start.id.clone() else { continue };
+                        asked.push(Asked { name: name.clone(), execution, policy, awaited_as: started });
+                        children.push(ChildToStart { name, start });
                     }
                     other => waiting.need = other,
                 }
@@ -86,39 +75,40 @@ impl Driver {
             let names = steps.iter().map(|step| step.name.clone());
             names.filter(|name| state.replay.was_reopened(name)).collect()
         };
-        let work = StartedWork::new(self.service.now());
+        let began_at = self.service.now();
         self.jobs.push(Box::pin(async move {
-            Done::Started(match revive(&service, &record, &again).await {
-                Ok(()) => begin(&service, &record, steps, children, work).await,
-                Err(error) => StartedWork { trouble: Some(error), ..work },
-            })
+            let work = service.start_work(&record, ToStart { steps, again, children }).await;
+            Done::Started(Begun { work, children: asked, began_at })
         }));
     }
 
     /// Notes what was started. An error says that not everything was.
-    pub(super) fn work_started(&mut self, started: StartedWork) -> Result<(), Halt> {
-        let (now, began_at) = (self.service.now(), started.began_at);
+    pub(super) fn work_started(&mut self, begun: Begun) -> Result<(), Halt> {
+        let Begun { work: StartedWork { steps, children, trouble }, children: asked, began_at } = begun;
+        let now = self.service.now();
         let mut state = self.shared.lock();
-        for name in started.remote {
-            state.replay.push(began_at, Happened::Remote { name });
+        for (name, result) in steps {
+            match result {
+                Ok(()) => state.replay.push(began_at, Happened::Remote { name }),
+                Err(failure) => state.replay.push(now, refused(name, &failure)),
+            }
         }
-        for (name, failure) in started.refused {
-            state.replay.push(now, refused(name, &failure));
-        }
-        for Started { name, execution, policy, awaited_as, result } in started.children {
+        for (name, result) in children {
+            let Some(child) = asked.iter().find(|child| child.name == name) else { continue };
             match result {
                 Ok(()) => {
+                    let (execution, policy) = (child.execution.clone(), child.policy);
                     let was_left = state.replay.is_left(&name);
                     let what = Happened::Child { name, execution, policy, left: false, was_left };
                     state.replay.push(began_at, what);
                 }
                 Err(failure) => state.replay.push(now, refused(name, &failure)),
             }
-            if let Some(name) = awaited_as {
+            if let Some(name) = child.awaited_as.clone() {
                 state.replay.push(now, Happened::Fired { name });
             }
         }
-        started.trouble.map_or(Ok(()), |error| Err(Halt::HalfStarted(error)))
+        trouble.map_or(Ok(()), |error| Err(Halt::HalfStarted(error)))
     }
 
     /// Ends the remote steps and children that the turn has started but couldn't record, if the run is over. If it
@@ -197,7 +187,10 @@ impl Driver {
     /// Reads the outcomes of remote steps and other executions now, if that is requested.
     pub(super) async fn read_outcomes_now(&mut self) -> Result<(), Halt> {
         if std::mem::take(&mut self.shared.lock().needs_read) {
-            let read = self.outcomes_job().await?;
+            let read = match self.brought.take() {
+                Some(outcomes) => ReadOutcomes { outcomes, wakes: self.record.wakes },
+                None => self.outcomes_job().await?,
+            };
             self.outcomes_read(read);
         }
         Ok(())
@@ -209,18 +202,8 @@ impl Driver {
         let (remote, children) = (state.replay.open_remote(), state.replay.open_children());
         async move {
             let wakes = record.wakes;
-            let mut outcomes = Vec::new();
-            if !remote.is_empty() {
-                outcomes.extend(service.remote_outcomes(&record, &remote).await?);
-            }
-            if !children.is_empty() {
-                let (ours, others): (Vec<_>, Vec<_>) =
-                    children.into_iter().partition(|(name, _)| is_own_child(name));
-                outcomes.extend(service.child_outcomes(&record, &ours).await?);
-                outcomes.extend(service.other_outcomes(&others).await?);
-            }
-            // They are delivered to the code in this order.
-            outcomes.sort_by_key(|(_, ended)| ended.ended_at);
+            // They are delivered to the code in their order.
+            let outcomes = service.outcomes(&record, &remote, children).await?;
             Ok(ReadOutcomes { outcomes, wakes })
         }
     }
@@ -242,76 +225,8 @@ impl Driver {
     }
 }
 
-impl StartedWork {
-    const fn new(began_at: Timestamp) -> Self {
-        Self { remote: vec![], children: vec![], refused: vec![], trouble: None, began_at }
-    }
-}
-
 /// The end of a step or child whose start was refused.
 fn refused(name: StepName, failure: &task::Failure) -> Happened {
     let outcome = StepOutcome::Failed { error: failure_payload(failure) };
     Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] }
-}
-
-fn failure_of(reject: &Reject) -> task::Failure {
-    task::Failure::new(reject.code(), reject.to_string())
-}
-
-/// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
-async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
-    if names.is_empty() {
-        return Ok(());
-    }
-    for (name, ended) in service.remote_outcomes(record, names).await? {
-        if matches!(ended.outcome, StepOutcome::Completed { .. }) {
-            continue;
-        }
-        match service.retry(&remote_id(record, &name)).await {
-            Ok(_) | Err(ServiceError::Rejected(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-async fn begin(
-    service: &Service,
-    record: &Execution,
-    steps: Vec<RemoteStep>,
-    children: Vec<ToStart>,
-    mut work: StartedWork,
-) -> StartedWork {
-    if !steps.is_empty() {
-        let begun = service.start_remote(record, steps).await;
-        work.remote = begun.names;
-        work.refused = begun.refused.into_iter().map(|(name, reject)| (name, failure_of(&reject))).collect();
-        work.trouble = begun.error;
-    }
-    for started in join_all(children.into_iter().map(|child| start(service, record, child))).await {
-        match started {
-            Some(Ok(child)) => work.children.push(child),
-            Some(Err(error)) => work.trouble = Some(error),
-            None => {}
-        }
-    }
-    work
-}
-
-async fn start(
-    service: &Service,
-    record: &Execution,
-    child: ToStart,
-) -> Option<Result<Started, ServiceError>> {
-    let ToStart { name, start, policy, started } = child;
-    let id = start.id.clone()?;
-    let is_same_work =
-        record.repeats.is_some() || start.parent.as_ref().is_some_and(|parent| parent.again > 0);
-    let start = StartRequest { trace: record.trace, ..*start };
-    let result = match service.start_child(start, is_same_work).await {
-        Ok(_) => Ok(()),
-        Err(ServiceError::Rejected(reject)) => Err(failure_of(&reject)),
-        Err(error) => return Some(Err(error)),
-    };
-    Some(Ok(Started { name, execution: id, policy, awaited_as: started, result }))
 }

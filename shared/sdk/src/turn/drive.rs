@@ -18,10 +18,10 @@ use tickover_core::id::{BlobId, LeaseId};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
-use tickover_service::executions::StartedTurn;
-use tickover_service::{Service, ServiceError};
+use tickover_service::ServiceError;
+use tickover_service::executions::{NamedEnd, StartedTurn};
 
-use super::begin::{ReadOutcomes, StartedWork};
+use super::begin::{Begun, ReadOutcomes};
 use super::body::{PollState, Progress};
 use super::end::Unknown;
 use super::facts::{Facts, deadline_of};
@@ -32,6 +32,7 @@ use super::shared::Shared;
 use super::state::{State, Verdict};
 use super::waker::WakeFlag;
 use super::{TurnEnd, TurnSettings};
+use crate::backend::Backend;
 use crate::ctx::Ctx;
 use crate::ctx::step::null_payload;
 use crate::error::Error;
@@ -43,10 +44,12 @@ pub(super) type Body = BoxFuture<'static, Result<Option<Json>, Error>>;
 
 /// A running turn.
 pub(super) struct Driver {
-    pub(super) service: Service,
+    pub(super) service: Backend,
     pub(super) settings: TurnSettings,
     pub(super) lease: LeaseId,
     pub(super) receipt: Option<String>,
+    /// Outcomes that came with the claim, until they are used.
+    pub(super) brought: Option<Vec<NamedEnd>>,
     /// The latest known version of the record.
     pub(super) record: Execution,
     /// The record's number of wakes at the last read of others' outcomes.
@@ -101,7 +104,7 @@ pub(super) enum Done {
     Looked(Timestamp, Result<Box<Execution>, ServiceError>),
     /// The whole journal of the latest known record.
     Reread(Result<Vec<Entry>, ServiceError>),
-    Started(StartedWork),
+    Started(Begun),
     Ended(Result<Vec<tickover_core::id::StepName>, ServiceError>),
     OutcomesRead(Result<ReadOutcomes, ServiceError>),
     Read(Payload, Result<Json, ServiceError>),
@@ -140,18 +143,18 @@ impl From<ServiceError> for Halt {
 impl Driver {
     /// Creates a driver, if the worker knows the workflow.
     pub(super) fn new(
-        service: &Service,
+        service: &Backend,
         registry: &Registry,
         taken: StartedTurn,
         settings: &TurnSettings,
     ) -> Result<Self, Box<Unknown>> {
-        let StartedTurn { execution: record, journal, input, lease, receipt, since: _ } = taken;
+        let StartedTurn { execution: record, journal, input, lease, receipt, since: _, brought } = taken;
         let Some(workflow) = registry.workflow(record.workflow.as_str()) else {
             return Err(Box::new(Unknown { record, lease }));
         };
         panics::install_hook();
         let workflow = workflow.clone();
-        let replay = Replay::new(&journal, service.limits());
+        let replay = Replay::new(&journal, &service.limits());
         let facts = Facts::in_turn(service, registry, &record, settings, &workflow, &replay);
         let wake_flag = WakeFlag::new();
         let state = State::new(replay, facts, wake_flag.waker());
@@ -162,6 +165,7 @@ impl Driver {
             settings: settings.clone(),
             lease,
             receipt,
+            brought,
             seen_wakes: record.wakes,
             looked_at: record.turn().map_or(Timestamp::EPOCH, |turn| turn.claimed_at),
             record,

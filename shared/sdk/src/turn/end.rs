@@ -5,21 +5,22 @@ use std::collections::BTreeSet;
 use futures::StreamExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Cleanup, Close, Ending, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Ending, Record, ReleaseReason, Suspend};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::Json;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
+use tickover_service::ServiceError;
 use tickover_service::executions::Suspended;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
-use tickover_service::{Service, ServiceError};
 
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
 use super::need::Need;
 use super::state::UndoStage;
+use crate::backend::Backend;
 use crate::error::{Cause, Error, Failure};
 
 /// The delay before the first retry of a turn that failed. It doubles with each retry.
@@ -35,7 +36,7 @@ pub(super) struct Unknown {
 
 impl Unknown {
     /// Releases it for a worker that knows the workflow. The delay doubles each time.
-    pub(super) async fn release(self, service: &Service) -> TurnEnd {
+    pub(super) async fn release(self, service: &Backend) -> TurnEnd {
         let tries = match &self.record.stuck {
             Some(Stuck::UnknownWorkflow { tries }) => tries.saturating_add(1),
             Some(Stuck::Unreadable(_) | Stuck::Code { .. }) | None => 1,
@@ -220,7 +221,9 @@ impl Driver {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
         if !entries.is_empty() {
-            self.record = self.service.record_turn(&self.record, self.lease, entries, self.cleanup()).await?;
+            let (lease, cleanup) = (self.lease, self.cleanup());
+            let record = Record { lease, entries, cleanup, timed_attempts: None };
+            self.record = self.service.record_progress(&self.record, record).await?;
         }
         Ok(())
     }

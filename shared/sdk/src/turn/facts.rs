@@ -12,10 +12,10 @@ use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, QueueName};
 use tickover_core::lane::Lane;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::trace::TraceContext;
-use tickover_service::Service;
 use tickover_service::flow::own_key;
 
 use super::TurnSettings;
+use crate::backend::Backend;
 use crate::registry::{ErasedStep, ErasedWorkflow, Registry};
 use crate::step::States;
 
@@ -55,7 +55,7 @@ pub(crate) struct Facts {
 impl Facts {
     /// What the code can read in a turn on this record.
     pub(super) fn in_turn(
-        service: &Service,
+        service: &Backend,
         registry: &Registry,
         record: &Execution,
         settings: &TurnSettings,

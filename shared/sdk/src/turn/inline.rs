@@ -15,13 +15,14 @@ use tickover_core::reported::Reported;
 use tickover_core::task;
 use tickover_core::time::{Timestamp, earliest};
 use tickover_core::timeout::{Expired, ExpiredKind};
-use tickover_service::{Service, ServiceError};
+use tickover_service::ServiceError;
 
 use super::drive::{Done, Driver, Halt};
 use super::facts::deadline_of;
 use super::need::{Attempted, Failed, Inline, Need, Runner, Running, Stage};
 use super::panics;
 use super::state::State;
+use crate::backend::Backend;
 use crate::busy::watch;
 use crate::codec;
 use crate::error::Failure;
@@ -58,7 +59,7 @@ enum How {
 
 /// What an attempt needs to run.
 struct Attempt {
-    service: Service,
+    service: Backend,
     runner: Runner,
     info: StepInfo,
     limits: AttemptLimits,

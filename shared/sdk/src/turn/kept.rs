@@ -14,7 +14,6 @@ use tickover_core::execution::replay::Merged;
 use tickover_core::id::ExecutionId;
 use tickover_core::payload::Payload;
 use tickover_core::time::Timestamp;
-use tickover_service::Service;
 use tickover_service::executions::StartedTurn;
 
 use super::TurnSettings;
@@ -22,6 +21,7 @@ use super::drive::{Busy, Driver};
 use super::facts::Facts;
 use super::need::Need;
 use super::state::UndoStage;
+use crate::backend::Backend;
 use crate::keeper::Keeper;
 use crate::registry::Registry;
 
@@ -77,7 +77,7 @@ impl KeptRuns {
     /// The driver of the run that this turn continues, if it is in memory and may go on. Otherwise it is forgotten.
     pub(super) fn resume(
         &self,
-        service: &Service,
+        service: &Backend,
         registry: &Registry,
         taken: Box<StartedTurn>,
         settings: &TurnSettings,
@@ -165,12 +165,13 @@ impl Driver {
     /// Continues the run in a new turn.
     fn resumed(
         self,
-        service: &Service,
+        service: &Backend,
         registry: &Registry,
         taken: StartedTurn,
         settings: &TurnSettings,
     ) -> Self {
-        let StartedTurn { execution: record, since, lease, receipt, .. } = taken;
+        let StartedTurn { execution: record, since, lease, receipt, brought, .. } = taken;
+        self.shared.continue_with(service.clone());
         {
             let mut state = self.shared.lock();
             state.replay.append(&since.unwrap_or_default());
@@ -185,9 +186,11 @@ impl Driver {
             }
         }
         Self {
+            service: service.clone(),
             settings: settings.clone(),
             lease,
             receipt,
+            brought,
             seen_wakes: record.wakes,
             looked_at: record.turn().map_or(Timestamp::EPOCH, |turn| turn.claimed_at),
             record,

@@ -17,6 +17,7 @@ use super::body::Progress;
 use super::drive::{Driver, Halt, yield_once};
 use super::need::Need;
 use super::state::Verdict;
+use crate::backend::Backend;
 use crate::error::Error;
 use crate::registry::Registry;
 
@@ -69,9 +70,10 @@ pub(crate) async fn retrace(
         ..execution
     };
     let lease = LeaseId::from_bytes([0; 16]);
-    let taken = StartedTurn { execution, journal, since: None, input, lease, receipt: None };
+    let (since, receipt, brought) = (None, None, None);
+    let taken = StartedTurn { execution, journal, since, input, lease, receipt, brought };
     let settings = TurnSettings { heartbeat: Some(Millis::ZERO), ..TurnSettings::default() };
-    match Driver::new(service, registry, taken, &settings) {
+    match Driver::new(&Backend::from(service.clone()), registry, taken, &settings) {
         Ok(driver) => driver.retrace(&noted).await,
         Err(_unknown) => (Retraced::Unknown, vec![]),
     }

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tickover_core::time::Timestamp;
-use tickover_service::Service;
+use tickover_service::ports::Clock;
 
 use super::state::State;
+use crate::backend::Backend;
 use crate::error::Error;
 
 /// The error of a context's future that is polled outside of the workflow's code.
@@ -30,17 +31,25 @@ impl Drop for Restore {
 /// What the driver and the code's futures share.
 pub(crate) struct Shared {
     state: Mutex<State>,
-    service: Service,
+    /// Those of the turn that runs.
+    service: Mutex<Backend>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Shared {
-    pub(crate) fn new(state: State, service: Service) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(state), service })
+    pub(crate) fn new(state: State, service: Backend) -> Arc<Self> {
+        let clock = Arc::clone(service.clock());
+        Arc::new(Self { state: Mutex::new(state), service: Mutex::new(service), clock })
     }
 
-    /// The service.
-    pub(crate) const fn service(&self) -> &Service {
-        &self.service
+    /// What the turn's calls go to.
+    pub(crate) fn service(&self) -> Backend {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another turn continues the run.
+    pub(super) fn continue_with(&self, service: Backend) {
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service;
     }
 
     /// The state. No code of the user runs under this lock.
@@ -49,7 +58,7 @@ impl Shared {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.service.now()
+        self.clock.now()
     }
 
     /// Polls the code, which may use its context meanwhile.

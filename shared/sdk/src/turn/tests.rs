@@ -8,12 +8,12 @@ use futures::FutureExt as _;
 use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
 use tickover_core::limits::Limits;
 use tickover_core::payload::Json;
-use tickover_service::Ports;
 use tickover_service::claim::ClaimRequest;
 use tickover_service::executions::{StartRequest, Work};
 use tickover_service::memory::{ManualClock, MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemIds;
+use tickover_service::{Ports, Service};
 
 use super::*;
 use crate::ctx::Ctx;
@@ -76,8 +76,8 @@ impl Scene {
             heartbeat: Some(Millis::ZERO),
             ..TurnSettings::default()
         };
-        Box::pin(self.clock.drive(run_turn(&self.service, registry, &KeptRuns::new(0), *turn, &settings)))
-            .await
+        let backend = self.service.clone().into();
+        Box::pin(self.clock.drive(run_turn(&backend, registry, &KeptRuns::new(0), *turn, &settings))).await
     }
 
     async fn output(&self) -> Option<String> {

@@ -7,7 +7,6 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Cleanup, ReleaseReason};
 use tickover_core::id::{LeaseId, TaskId};
-use tickover_service::Service;
 use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
@@ -78,9 +77,10 @@ impl Leased {
 
     /// Releases it. If that fails, it becomes available again when its lease expires. Code of it that has run may have
     /// registered undo steps that nobody knows of.
-    pub(super) async fn give_back(self, service: &Service, has_run: bool) {
+    pub(super) async fn give_back(self, service: &Backend, has_run: bool) {
         match self {
             Self::Turn { record, lease, receipt } => {
+                let service = service.of_turn(&record, lease, receipt.as_deref());
                 let cleanup = (!has_run).then(|| Cleanup::of(&record));
                 let (after, reason) = (Millis::ZERO, ReleaseReason::ByWorker);
                 match service.release_turn(&record, lease, after, reason, cleanup).await {
@@ -102,3 +102,4 @@ impl Leased {
         }
     }
 }
+use crate::backend::Backend;

@@ -14,7 +14,8 @@ use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
-use tickover_service::claim::{Arrived, ClaimRequest, FoundWork};
+use tickover_service::claim::{Arrived, ClaimRequest, FoundWork, WorkElsewhere};
+use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
 use tokio::sync::watch;
@@ -24,11 +25,15 @@ use super::{Finished, PAUSE, Worker};
 
 /// The pause after messages were given back because nothing more can run here now: they are visible again at once.
 const FULL_PAUSE: Millis = Millis::new(500);
+/// How often the pause after failed claims doubles: it grows to 8 s.
+const GROWTHS_MAX: u32 = 3;
 
 /// What a claim brought.
 pub(super) struct Claimed {
     /// Work that is leased.
     pub(super) found: Result<FoundWork, ServiceError>,
+    /// Leased work that may have killed another worker.
+    pub(super) alone: Option<Work>,
     /// Messages of tasks that run in batches.
     pub(super) batched: Vec<(BatchKey, Arrived)>,
     /// More messages than can be processed now.
@@ -52,13 +57,15 @@ pub(super) struct Serving<'a> {
     suspects: Suspects,
     batches: Gathering<Arrived>,
     pause_until: Option<Timestamp>,
+    /// Claims in a row that failed.
+    failures: u32,
 }
 
 impl<'a> Serving<'a> {
     pub(super) fn new(worker: &'a Worker, queue: &'a QueueName, stopped: watch::Receiver<bool>) -> Self {
         let (running, suspects, batches) =
             (FuturesUnordered::new(), Suspects::default(), Gathering::default());
-        Self { worker, queue, stopped, running, suspects, batches, pause_until: None }
+        Self { worker, queue, stopped, running, suspects, batches, pause_until: None, failures: 0 }
     }
 
     /// Runs until the worker is asked to stop, and finishes the work in flight.
@@ -144,20 +151,24 @@ impl<'a> Serving<'a> {
 
     fn failed(&mut self, error: &ServiceError) {
         warn_unless_logged!(error; { field::QUEUE_NAME } = %self.queue, %error, "can't claim work");
-        self.pause_until = Some(self.worker.service.now().plus(PAUSE));
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(GROWTHS_MAX));
+        self.failures = self.failures.saturating_add(1);
+        self.pause_until = Some(self.worker.service.now().plus(pause));
     }
 
     /// Starts what was claimed, and adds the messages of tasks that run in batches to their batches.
     fn take(&mut self, claimed: Claimed) {
         let worker = self.worker;
-        let Claimed { found, batched, surplus } = claimed;
+        let Claimed { found, alone, batched, surplus } = claimed;
         match found {
-            Ok(FoundWork { work, suspects }) => {
-                let nothing = work.is_empty() && suspects.is_empty() && batched.is_empty();
+            Ok(FoundWork { work, suspects, asks: _ }) => {
+                self.failures = 0;
+                let nothing = work.is_empty() && alone.is_none() && suspects.is_empty() && batched.is_empty();
                 if nothing && !worker.settings.interval.is_zero() {
                     self.pause_until = Some(worker.service.now().plus(worker.settings.interval));
                 }
                 self.running.extend(worker.start_all(work));
+                self.running.extend(alone.map(|work| worker.start_alone(work)));
                 self.running.extend(self.suspects.run(suspects, worker, self.queue, self.stopped.clone()));
             }
             Err(error) => self.failed(&error),
@@ -215,10 +226,17 @@ impl Worker {
         if let Some(until) = after {
             self.service.clock().sleep_until(until).await;
         }
+        if let Some(found) =
+            self.service.work_elsewhere(queue, request, self.suspect_runs.try_lock().is_ok()).await
+        {
+            let WorkElsewhere { work, alone, asks: _ } = found?;
+            let found = Ok(FoundWork { work, ..FoundWork::default() });
+            return Ok(Claimed { found, alone, batched: vec![], surplus: Arrived::default() });
+        }
         let mut arrived = self.service.arrivals(queue, request).await?;
         let batched = arrived.take_batched(|kind| self.batch_of(kind).is_some());
         let surplus = arrived.split_off(free);
         let found = self.service.work_among(queue, arrived, request, &self.known()).await;
-        Ok(Claimed { found, batched, surplus })
+        Ok(Claimed { found, alone: None, batched, surplus })
     }
 }

@@ -2,6 +2,7 @@
 //! apart from the rest, so that the process runs it alone.
 
 use tickover_core::batch::BatchKey;
+use tickover_core::execution::Execution;
 use tickover_core::id::QueueName;
 use tickover_core::limits::RECEIVE_MAX;
 use tickover_core::task::hint::Hint;
@@ -15,7 +16,7 @@ use crate::service::Service;
 
 /// Work whose last worker was lost, perhaps because of this work. It isn't leased yet.
 #[derive(Clone, Debug)]
-pub struct Suspect(Received);
+pub struct Suspect(pub(super) Received);
 
 impl Suspect {
     /// Whether the other one is the same message, received again.
@@ -31,6 +32,8 @@ pub struct FoundWork {
     pub work: Vec<Work>,
     /// To be claimed one after another, while no other work is in progress.
     pub suspects: Vec<Suspect>,
+    /// Executions whose worker, which is elsewhere, must say first what limits their begin.
+    pub asks: Vec<Execution>,
 }
 
 /// Messages that were received and not yet processed, each with the instant until which it is hidden from others.
@@ -163,8 +166,8 @@ impl Service {
         let messages: Vec<&Received> = messages.iter().collect();
         let found = self.work_messages(queue, &messages, wanted).await;
         let suspects: Vec<_> = found.suspects.into_iter().cloned().map(Suspect).collect();
-        if !found.work.is_empty() || !suspects.is_empty() {
-            return Ok(ProcessedMessages::Found(FoundWork { work: found.work, suspects }));
+        if !found.work.is_empty() || !suspects.is_empty() || !found.asks.is_empty() {
+            return Ok(ProcessedMessages::Found(FoundWork { work: found.work, suspects, asks: found.asks }));
         }
         found.error.map_or(Ok(ProcessedMessages::Nothing { all_spent: true }), Err)
     }
@@ -181,7 +184,16 @@ impl Service {
             self.set_visibility(queue, &suspect.0, super::REDELIVERY_DELAY).await;
             return Ok(None);
         }
-        let wanted = Wanted { isolation: Isolation::Alone, inside: true, ..Wanted::of(request, true) };
+        self.take_alone(queue, suspect, Wanted::of(request, true)).await
+    }
+
+    pub(super) async fn take_alone(
+        &self,
+        queue: &QueueName,
+        suspect: &Suspect,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<Work>, ServiceError> {
+        let wanted = Wanted { isolation: Isolation::Alone, ..wanted };
         let found = self.work_messages(queue, &[&suspect.0], wanted).await;
         match (found.work.into_iter().next(), found.error) {
             (Some(work), _) => Ok(Some(work)),

@@ -71,6 +71,7 @@ impl Service {
         let (mut turns, tasks) = join(start_turns, claim_tasks).await;
         turns.work.extend(tasks.work);
         turns.suspects.extend(tasks.suspects);
+        turns.asks.extend(tasks.asks);
         Found { error: tasks.error.or(turns.error), ..turns }
     }
 

@@ -38,7 +38,8 @@ pub struct ProcessEnvironment {
     pub carry_trace: bool,
     /// Whether `NO_COLOR` is set: then log lines have no colours on a terminal.
     pub no_color: bool,
-    /// `TICKOVER_ENDPOINT`: the address of the system for a client, such as `https://tasks.example.com`.
+    /// `TICKOVER_ENDPOINT`: the address of the system for a client, and for a worker that is no system of its own, such as
+    /// `https://tasks.example.com`.
     pub endpoint: Option<String>,
 }
 
@@ -73,6 +74,12 @@ impl ProcessEnvironment {
             no_color: reader.optional("NO_COLOR").is_some(),
             endpoint: reader.optional("TICKOVER_ENDPOINT"),
         }
+    }
+
+    /// The address of the system that a worker works for, unless its own listens somewhere or has a file.
+    pub fn worker_of(&self) -> Option<&str> {
+        let is_a_system = self.listen.is_some() || self.data.is_some();
+        self.endpoint.as_deref().filter(|_| !is_a_system)
     }
 
     /// Who makes the calls of a client in this process: the function, or the user of the operating system.

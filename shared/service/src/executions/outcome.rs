@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR};
+use serde::{Deserialize, Serialize};
+use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR, is_own_child};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome};
 use tickover_core::id::{ExecutionId, StepName, TaskId};
 use tickover_core::payload::{BlobRef, Json, Payload};
@@ -19,12 +20,14 @@ use super::remote::{AT_ONCE, remote_id};
 use crate::error::ServiceError;
 use crate::service::Service;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedStep {
     pub outcome: StepOutcome,
     /// The time limit that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<Expired>,
     /// The number of its attempts; 0 if that isn't known, and for a child.
+    #[serde(default)]
     pub attempts: u32,
     /// When it ended. If it was deleted, the Unix epoch: earlier than any that still exists.
     pub ended_at: Timestamp,
@@ -40,6 +43,28 @@ impl EndedStep {
 pub(super) const READ_MAX: usize = 100;
 
 impl Service {
+    /// The outcomes of those of an execution's remote steps, children and other executions that have ended, in the order
+    /// of their ends.
+    pub async fn outcomes(
+        &self,
+        execution: &Execution,
+        remote: &[StepName],
+        children: Vec<(StepName, ExecutionId)>,
+    ) -> Result<Vec<(StepName, EndedStep)>, ServiceError> {
+        let mut outcomes = Vec::new();
+        if !remote.is_empty() {
+            outcomes.extend(self.remote_outcomes(execution, remote).await?);
+        }
+        if !children.is_empty() {
+            let (ours, others): (Vec<_>, Vec<_>) =
+                children.into_iter().partition(|(name, _)| is_own_child(name));
+            outcomes.extend(self.child_outcomes(execution, &ours).await?);
+            outcomes.extend(self.other_outcomes(&others).await?);
+        }
+        outcomes.sort_by_key(|(_, ended)| ended.ended_at);
+        Ok(outcomes)
+    }
+
     /// The outcomes of those of an execution's remote steps that have ended; all of them must have been started. If the
     /// task was deleted, the outcome is [`StepOutcome::ResultExpired`].
     pub async fn remote_outcomes(

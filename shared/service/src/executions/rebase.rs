@@ -21,6 +21,17 @@ impl Service {
         seen: &Execution,
         current: &Execution,
     ) -> Result<Option<Command>, ServiceError> {
+        let seen = (seen.run == current.run).then(|| seen.entries());
+        self.rebased_since(command, seen, current).await
+    }
+
+    /// The same, of a turn that had seen this many entries of the run's journal; `None` if it had another run.
+    pub(super) async fn rebased_since(
+        &self,
+        command: &Command,
+        seen: Option<usize>,
+        current: &Execution,
+    ) -> Result<Option<Command>, ServiceError> {
         let mut command = command.clone();
         let (lease, entries, ending) = match &mut command {
             Command::Record(record) => (record.lease, &mut record.entries, None),
@@ -55,9 +66,7 @@ impl Service {
         }
         let mut journal = self.journal_of(current).await?;
         entries.retain(|entry| !journal.contains(entry));
-        if seen.run == current.run
-            && self.rules.is_overtaken(entries, &journal, seen.entries().min(journal.len()))
-        {
+        if seen.is_some_and(|seen| self.rules.is_overtaken(entries, &journal, seen.min(journal.len()))) {
             // The turn looks at the journal again.
             return Err(ServiceError::Contended);
         }

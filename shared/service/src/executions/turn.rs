@@ -19,7 +19,7 @@ use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::flow::admission;
 use crate::gates::{Admitted, Taking};
-use crate::service::{Asks, Service};
+use crate::service::{Asks, CodeAsks, Service};
 use crate::telemetry::field;
 
 /// Payloads of up to this many bytes are stored in the journal; a larger one has its own item.
@@ -32,6 +32,8 @@ pub(crate) enum TurnStart {
     Early(Millis),
     /// It must be started by a worker that has no other work in progress.
     Suspect,
+    /// Its worker, which is elsewhere, must say first what limits its begin.
+    Ask(Box<Execution>),
     /// The hint can't lead to anything any more.
     Spent,
 }
@@ -79,7 +81,8 @@ impl Service {
                 Ok(Hinted::Spent)
             }
             TurnStart::Suspect => Ok(Hinted::Suspect),
-            TurnStart::Spent => Ok(Hinted::Spent),
+            // A worker elsewhere doesn't start turns in this way.
+            TurnStart::Ask(_) | TurnStart::Spent => Ok(Hinted::Spent),
         }
     }
 
@@ -90,7 +93,7 @@ impl Service {
         again: bool,
         execution: Execution,
         request: &ClaimRequest,
-        Terms { isolation, paused, patience, .. }: Terms,
+        Terms { isolation, paused, patience, inside }: Terms,
     ) -> Result<TurnStart, ServiceError> {
         if execution.incarnation == hint.inc && self.end_if_parent_ended(&execution).await? {
             return Ok(TurnStart::Spent);
@@ -98,7 +101,13 @@ impl Service {
         let terms = self.terms.get(&execution.workflow);
         let code = terms.map(|terms| terms.code).unwrap_or_default();
         let asks = match terms.and_then(|terms| terms.asks.as_ref()) {
-            Some(asks) if execution.takes_limits() => self.limits_of_code(&execution, asks).await?,
+            Some(Asks::Code(asks)) if execution.takes_limits() => {
+                self.limits_of_code(&execution, asks).await?
+            }
+            Some(Asks::Elsewhere(asked)) if execution.takes_limits() => match asked.get(&execution.id) {
+                Some(flow) => admission(flow, None),
+                None => return Ok(TurnStart::Ask(Box::new(execution))),
+            },
             Some(_) | None => None,
         };
         let mut known = Known::Record(Box::new(execution));
@@ -112,6 +121,7 @@ impl Service {
                 incarnation: Some(hint.inc),
                 again,
                 isolation,
+                outside: !inside && self.limits.alone_since.is_some(),
                 paused,
                 terms: code,
                 asks: asks.clone(),
@@ -169,7 +179,7 @@ impl Service {
     async fn limits_of_code(
         &self,
         execution: &Execution,
-        asks: &Asks,
+        asks: &CodeAsks,
     ) -> Result<Option<Box<Admission>>, ServiceError> {
         let input = self.payload(execution.input.as_ref()).await?;
         Ok(input.and_then(|input| admission(&asks(&input)?, None)))
@@ -178,7 +188,8 @@ impl Service {
     async fn started_turn(&self, execution: Execution) -> Result<TurnStart, ServiceError> {
         let Some(lease) = execution.turn().map(|turn| turn.lease) else { return Ok(TurnStart::Spent) };
         let known = self.kept.as_ref().and_then(|kept| kept(&execution.id));
-        let turn = StartedTurn { execution, journal: vec![], since: None, input: None, lease, receipt: None };
+        let (journal, since, input, receipt, brought) = (vec![], None, None, None, None);
+        let turn = StartedTurn { execution, journal, since, input, lease, receipt, brought };
         Ok(TurnStart::Turn(Box::new(self.read_turn(turn, known.as_ref()).await?)))
     }
 

@@ -2,12 +2,13 @@
 
 use futures::future::join_all;
 use tickover_core::duration::Millis;
+use tickover_core::execution::Execution;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::id::QueueName;
 
 use super::StartedTurn;
 use super::turn::TurnStart;
-use crate::claim::{ClaimRequest, ClaimedTask, Found, REDELIVERY_DELAY, Terms, WAITED_OUT, Wanted};
+use crate::claim::{ClaimRequest, ClaimedTask, Found, REDELIVERY_DELAY, WAITED_OUT, Wanted};
 use crate::error::ServiceError;
 use crate::ports::Received;
 use crate::service::Service;
@@ -16,6 +17,8 @@ use crate::warn_unless_logged;
 
 /// How soon a turn's message comes back if the caller that received it takes only tasks.
 const TURN_REDELIVERY: Millis = Millis::from_secs(5);
+/// How soon a turn's message comes back while its worker is asked what limits its begin.
+const ASK_REDELIVERY: Millis = Millis::new(100);
 
 #[derive(Clone, Debug)]
 pub enum Work {
@@ -28,6 +31,8 @@ enum Message {
     Turn(Box<StartedTurn>),
     /// It must be started by a worker that has no other work in progress.
     Suspect,
+    /// Its worker, which is elsewhere, must say first what limits its begin; the message is visible again soon.
+    Ask(Box<Execution>),
     /// The turn may start after this long, within a second; the message is still in flight.
     Soon(Millis),
     /// No turn; the message has been deleted or replaced.
@@ -64,6 +69,7 @@ impl Service {
                 match taken {
                     Ok(Message::Turn(turn)) => found.work.push(Work::Turn(turn)),
                     Ok(Message::Suspect) => found.suspects.push(one.1),
+                    Ok(Message::Ask(execution)) => found.asks.push(*execution),
                     Ok(Message::Soon(left)) => soon.push((one, left)),
                     Ok(Message::Done) => {}
                     Err(error) => found.error = Some(error),
@@ -92,7 +98,7 @@ impl Service {
         message: &Received,
         wanted: Wanted<'_>,
     ) -> Result<Message, ServiceError> {
-        let (request, terms) = (wanted.request, Terms { inside: true, ..wanted.terms() });
+        let (request, terms) = (wanted.request, wanted.terms());
         let taken = async {
             match self.load_execution(&hint.turn.id).await? {
                 Some(execution) => {
@@ -112,6 +118,10 @@ impl Service {
                 return Ok(Message::Turn(Box::new(StartedTurn { receipt, ..*turn })));
             }
             Ok(TurnStart::Suspect) => return Ok(Message::Suspect),
+            Ok(TurnStart::Ask(execution)) => {
+                self.set_visibility(queue, message, ASK_REDELIVERY).await;
+                return Ok(Message::Ask(execution));
+            }
             Ok(TurnStart::Early(left)) if left <= WAITED_OUT => return Ok(Message::Soon(left)),
             Ok(TurnStart::Early(left)) => self.replace_message(queue, message, left).await,
             Ok(TurnStart::Spent) => {

@@ -325,6 +325,9 @@ pub struct ClaimAnswer {
 pub struct HeartbeatAnswer {
     /// When the lease expires now.
     pub lease_expires_at: Instant,
+    /// By when the work must give its next sign of life, if it has a heartbeat timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_at: Option<Instant>,
     /// When the attempt must have ended. A heartbeat doesn't change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_at: Option<Instant>,

@@ -102,6 +102,48 @@ routes! {
         200 TaskAnswer = "The task waits again.",
     }
 
+    /// Claim work of a queue for a program that runs workflows: tasks, and turns of executions.
+    ///
+    /// A turn comes with the run's journal, its input, and what its open steps and children have come to. Records and
+    /// entries are as they are stored: `docs/workers.md` describes them. Every call of a turn has its lease.
+    ClaimWork: POST "/v1/queues/{queue}/work/claim" in turns may take WorkRequest {
+        200 WorkAnswer = "Work; none if there is none.",
+    }
+
+    /// Record what a turn has done, and extend its lease or end it.
+    ///
+    /// The answer has the new record. With `suspend`, it also has the journal if the turn goes on: something has happened
+    /// that the worker hasn't seen. `503 contended` means that others have written before what the entries say: the worker
+    /// reads the journal again.
+    WriteTurn: POST "/v1/executions/{id}/turn" in turns takes TurnWriteRequest {
+        200 TurnAnswer = "It is recorded.",
+    }
+
+    /// Read the record of a turn, its journal from an entry on, outcomes, and large payloads.
+    ReadTurn: POST "/v1/executions/{id}/turn/read" in turns takes TurnReadRequest {
+        200 TurnAnswer = "What was asked for.",
+    }
+
+    /// Start remote steps and children of a turn. The worker records them afterwards.
+    StartSteps: POST "/v1/executions/{id}/turn/start" in turns takes TurnStartRequest {
+        200 TurnStartAnswer = "What exists now.",
+    }
+
+    /// Cancel remote steps that a turn no longer waits for.
+    CancelSteps: POST "/v1/executions/{id}/turn/cancel" in turns takes TurnCancelRequest {
+        200 TurnCancelAnswer = "None of them runs any more.",
+    }
+
+    /// Store a large payload of a turn. Entries then point to it.
+    StorePayload: POST "/v1/executions/{id}/turn/payload" in turns takes TurnPayloadRequest {
+        200 TurnPayloadAnswer = "The payload as entries have it.",
+    }
+
+    /// Make the token with which a wait of a turn ends.
+    CreateWaitCallback: POST "/v1/executions/{id}/turn/callback" in turns takes TurnCallbackRequest {
+        200 CallbackAnswer = "The token.",
+    }
+
     /// Make a token with which somebody else ends the attempt.
     ///
     /// It needs no credentials, if the deployment allows callbacks. It is valid until the attempt's deadline, at most 30 days.

@@ -130,6 +130,7 @@ fn begin(execution: &Execution, take: &StartTurn, context: &Context<'_>) -> Deci
         lease_expires_at: closing::lease_end(&after, take.length, context.now),
         shared: take.isolation.is_shared(),
         after_loss: execution.turn().is_some(),
+        outside: take.outside,
         timed_attempts: vec![],
     });
     if execution.turn().is_some() {

@@ -17,7 +17,8 @@ async fn nothing_is_written_while_the_entries_of_other_writers_are_reread() {
     scene.start("three").await;
     let turn = scene.take(Millis::from_secs(60)).await;
     let registry = scene.three_steps("1h");
-    let Ok(mut driver) = Driver::new(&scene.service, &registry, *turn, &TurnSettings::default()) else {
+    let backend = scene.service.clone().into();
+    let Ok(mut driver) = Driver::new(&backend, &registry, *turn, &TurnSettings::default()) else {
         panic!("the workflow is known")
     };
     let id = ExecutionId::parse("x").unwrap();
@@ -99,7 +100,8 @@ async fn a_turn_that_always_has_results_to_write_extends_its_lease() {
     let registry = Registry::new().with(busy).with_state(scene.clock.clone());
     let (settings, began) = (TurnSettings::default(), scene.clock.now());
     let kept = KeptRuns::new(0);
-    let run = run_turn(&scene.service, &registry, &kept, *turn, &settings);
+    let backend = scene.service.clone().into();
+    let run = run_turn(&backend, &registry, &kept, *turn, &settings);
     assert_eq!(Box::pin(scene.clock.drive(run)).await, TurnEnd::Closed);
     assert_eq!(scene.output().await.as_deref(), Some("100"));
     assert!(scene.clock.now().since(began) > lease);

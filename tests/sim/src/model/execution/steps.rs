@@ -207,6 +207,7 @@ impl ExecutionProtocol {
             incarnation,
             again: false,
             isolation,
+            outside: false,
             paused: false,
             terms: CodeTerms::default(),
             asks: None,

@@ -135,6 +135,7 @@ impl Life {
                     incarnation: None,
                     again: false,
                     isolation: Isolation::Alone,
+                    outside: false,
                     paused: *paused,
                     terms: if random.is_multiple_of(3) { terms() } else { CodeTerms::default() },
                     asks: None,

@@ -89,6 +89,7 @@ fn take(scene: Scene, name: &str) -> Scene {
         incarnation: None,
         again: false,
         isolation: Isolation::Shared,
+        outside: false,
         paused: false,
         terms: CodeTerms::default(),
         asks: None,

@@ -38,6 +38,7 @@ fn a_hint_of_an_earlier_execution_of_the_same_id_is_spent() {
         incarnation,
         again: false,
         isolation: Isolation::Alone,
+        outside: false,
         paused: false,
         terms: CodeTerms::default(),
         asks: None,

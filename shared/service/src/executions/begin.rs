@@ -1,0 +1,110 @@
+//! What a turn starts: remote steps and children, in one call.
+
+use futures::future::join_all;
+use serde::{Deserialize, Serialize};
+use tickover_core::error::Reject;
+use tickover_core::execution::journal::StepOutcome;
+use tickover_core::execution::{Execution, Parent};
+use tickover_core::failure::Failure;
+use tickover_core::id::StepName;
+
+use super::{RemoteStep, StartRequest, remote_id};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// What a turn asks to be started.
+#[derive(Clone, Debug, Default)]
+pub struct ToStart {
+    /// A step that exists already stays as it is.
+    pub steps: Vec<RemoteStep>,
+    /// The steps among them that an operator has had run again: a failure from before isn't their outcome.
+    pub again: Vec<StepName>,
+    pub children: Vec<ChildToStart>,
+}
+
+/// A child that a turn asks to be started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChildToStart {
+    /// Its name in the run.
+    pub name: StepName,
+    /// With an id.
+    pub start: Box<StartRequest>,
+}
+
+/// What was done of it.
+#[derive(Clone, Debug, Default)]
+pub struct StartedWork {
+    /// The steps that exist now, or whose start is refused.
+    pub steps: Vec<(StepName, Result<(), Failure>)>,
+    /// The children that exist now, or whose start is refused.
+    pub children: Vec<(StepName, Result<(), Failure>)>,
+    /// Why the others weren't started. The same call may start them later.
+    pub trouble: Option<ServiceError>,
+}
+
+fn failure_of(reject: &Reject) -> Failure {
+    Failure::new(reject.code(), reject.to_string())
+}
+
+impl Service {
+    /// Starts what a turn of this execution asks for.
+    pub async fn start_work(&self, execution: &Execution, work: ToStart) -> StartedWork {
+        let ToStart { steps, again, children } = work;
+        let mut started = StartedWork::default();
+        if let Err(error) = self.revive(execution, &again).await {
+            return StartedWork { trouble: Some(error), ..started };
+        }
+        if !steps.is_empty() {
+            let begun = self.start_remote(execution, steps).await;
+            let refused = begun.refused.iter().map(|(name, reject)| (name.clone(), Err(failure_of(reject))));
+            started.steps = begun.names.into_iter().map(|name| (name, Ok(()))).chain(refused).collect();
+            started.trouble = begun.error;
+        }
+        let children = children.into_iter().map(|child| self.start_child_of(execution, child));
+        for (name, start) in join_all(children).await {
+            match start {
+                Ok(()) => started.children.push((name, Ok(()))),
+                Err(ServiceError::Rejected(reject)) => {
+                    started.children.push((name, Err(failure_of(&reject))));
+                }
+                Err(error) => started.trouble = Some(error),
+            }
+        }
+        started
+    }
+
+    /// Retries the tasks of steps that an operator has reopened.
+    async fn revive(&self, execution: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        for (name, ended) in self.remote_outcomes(execution, names).await? {
+            if matches!(ended.outcome, StepOutcome::Completed { .. }) {
+                continue;
+            }
+            match self.retry(&remote_id(execution, &name)).await {
+                Ok(_) | Err(ServiceError::Rejected(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// A child belongs to the execution whose turn starts it, whatever the request says.
+    async fn start_child_of(
+        &self,
+        execution: &Execution,
+        child: ChildToStart,
+    ) -> (StepName, Result<(), ServiceError>) {
+        let ChildToStart { name, start } = child;
+        let asked = start.parent.as_ref();
+        let again = asked.map_or(0, |parent| parent.again);
+        let on_close = asked.map(|parent| parent.on_close).unwrap_or_default();
+        let parent = Parent { again, on_close, ..Parent::of(execution) };
+        let is_same_work = execution.repeats.is_some() || again > 0;
+        let start = StartRequest { trace: execution.trace, parent: Some(parent), ..*start };
+        let started = self.start_child(start, is_same_work).await;
+        (name, started.map(drop))
+    }
+}
