@@ -17,7 +17,7 @@ mod work;
 use std::sync::Arc;
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::command::{Close, Record, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Cleanup, Close, Record, ReleaseReason, Suspend};
 use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Execution, ExecutionStatus};
 use tickover_core::failure::Failure;

@@ -16,6 +16,7 @@ pub(super) fn running(claimed: u64) -> Execution {
         lease_expires_at: later(claimed + 60),
         shared: false,
         after_loss: false,
+        outside: false,
         timed_attempts: vec![],
     }))
 }
