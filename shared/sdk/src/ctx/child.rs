@@ -376,9 +376,8 @@ impl<O> ChildOperation<O> {
             Origin::Found => {
                 let id = ExecutionId::parse(self.id(state));
                 let execution = id.map_err(|error| self.invalid(format!("the id {error}")))?;
-                let policy = ParentClosePolicy::Abandon;
-                let what =
-                    Happened::Child { name: name.clone(), execution, policy, left: false, was_left: false };
+                let (of, policy) = (name.clone(), ParentClosePolicy::Abandon);
+                let what = Happened::Child { name: of, execution, policy, left: false, was_left: false };
                 state.replay.push(now, what);
                 state.needs_read = true;
                 Ok(probe_later(name, now, now))
