@@ -26,6 +26,7 @@ mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turn;
+mod values;
 mod waiters;
 mod work;
 
@@ -49,7 +50,7 @@ pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;
 pub use ends::UnrecordedEnds;
 pub(crate) use events::blob_of_event;
-pub use events::{EventSent, PendingEvent, PendingEvents};
+pub use events::{EventSent, PendingEvent, PendingEvents, SentEvent};
 pub use export::ExportedPage;
 pub use operate::Again;
 pub(crate) use orphans::MayStart;
@@ -73,6 +74,8 @@ pub struct StartRequest {
     pub labels: Option<Json>,
     /// Any JSON that the caller stores with the execution.
     pub memo: Option<Json>,
+    /// The event with which it starts. An execution that has the id, or the key, already gets it instead.
+    pub event: Option<SentEvent>,
     pub timeouts: ExecutionTimeouts,
     /// The timeout of the code that runs after a failure, if the caller knows that there is such code.
     pub on_failure: Option<Millis>,
@@ -100,6 +103,7 @@ impl StartRequest {
             input: None,
             labels: None,
             memo: None,
+            event: None,
             timeouts: ExecutionTimeouts::default(),
             on_failure: None,
             delay: Millis::ZERO,

@@ -11,6 +11,7 @@ use tickover_core::error::Reject;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, EventName, ExecutionId};
 use tickover_core::payload::Json;
+use tickover_service::executions::SentEvent;
 use tickover_service::{Service, ServiceError};
 
 use super::Ctx;
@@ -45,7 +46,8 @@ pub(super) fn send(
                 Ok(request) => request,
                 Err(refused) => return Ok(Err(refused)),
             };
-            let sent = service.send_event_traced(&execution, event, Some(id), Some(payload), trace);
+            let event = SentEvent { name: event, id: Some(id), payload: Some(payload) };
+            let sent = service.send_event_traced(&execution, event, trace);
             sent.await.map(|_| Ok(()))
         }
     })

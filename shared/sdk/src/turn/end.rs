@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures::StreamExt as _;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Close, Ending, ReleaseReason, Suspend};
+use tickover_core::execution::command::{Close, Ending, Record, ReleaseReason, Suspend};
 use tickover_core::execution::{DeadlineKind, Execution, ExecutionOutcome, Stuck};
 use tickover_core::id::LeaseId;
 use tickover_core::payload::Json;
@@ -19,6 +19,7 @@ use tickover_service::{Service, ServiceError};
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
 use super::need::Need;
+use super::published::kept;
 use super::state::UndoStage;
 use crate::error::{Cause, Error, Failure};
 
@@ -102,6 +103,7 @@ impl Driver {
             let events: BTreeSet<_> = state.open().filter_map(Need::event_without_end).cloned().collect();
             (state.replay.take_fresh(), awaits, events)
         };
+        let values = kept(&self.service, self.to_publish()).await?;
         let suspend = Suspend {
             lease: self.lease,
             entries,
@@ -111,6 +113,7 @@ impl Driver {
             awaits_others,
             events: events.into_iter().collect(),
             cleanup: self.cleanup(),
+            values,
         };
         match self.service.suspend_turn(&self.record, suspend).await? {
             Suspended::Done(record) => {
@@ -121,6 +124,7 @@ impl Driver {
                 let mut state = self.shared.lock();
                 state.replay.rebuild(&journal);
                 state.facts.update(&record);
+                state.published.written(&record);
                 drop(state);
                 self.record = *record;
                 Ok(None)
@@ -136,7 +140,7 @@ impl Driver {
         // An attempt without a journal entry would be forgotten.
         self.note_retries();
         let now = self.service.now();
-        let has_fresh = self.shared.lock().replay.has_fresh();
+        let has_fresh = self.shared.lock().replay.has_fresh() || self.to_publish().is_some();
         if has_fresh && let Some(end) = self.suspend(now).await? {
             return Ok(end);
         }
@@ -197,7 +201,8 @@ impl Driver {
         self.stop_steps();
         self.finish_jobs().await?;
         let entries = self.shared.lock().replay.take_fresh();
-        let close = Close { lease: self.lease, entries, ending, cleanup: self.cleanup() };
+        let values = kept(&self.service, self.to_publish()).await?;
+        let close = Close { lease: self.lease, entries, ending, cleanup: self.cleanup(), values };
         self.service.close_turn(&self.record, close).await?;
         Ok(TurnEnd::Closed)
     }
@@ -217,8 +222,12 @@ impl Driver {
     async fn write_fresh(&mut self) -> Result<(), Halt> {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
-        if !entries.is_empty() {
-            self.record = self.service.record_turn(&self.record, self.lease, entries, self.cleanup()).await?;
+        let values = kept(&self.service, self.to_publish()).await?;
+        if !entries.is_empty() || values.is_some() {
+            let (lease, cleanup) = (self.lease, self.cleanup());
+            let record = Record { lease, entries, cleanup, timed_attempts: None, values };
+            self.record = self.service.record_progress(&self.record, record).await?;
+            self.shared.lock().published.written(&self.record);
         }
         Ok(())
     }
