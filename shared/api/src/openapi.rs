@@ -81,7 +81,7 @@ const FORBIDDEN: (u16, &str) = (
      `foreign_route`, from API Gateway: an operator's call that didn't come by the call's own route.",
 );
 const SLOW: (u16, &str) = (408, "`request_timeout`, from a local server: the body was not sent in time.");
-const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue` or `unknown_step`.");
+const ABSENT: (u16, &str) = (404, "`not_found`, `unknown_queue`, `unknown_step` or `unknown_value`.");
 const CONFLICT: (u16, &str) = (
     409,
     "`id_conflict`, `not_unique`, `lease_lost`, `deadline_exceeded`, `already_terminal` or `not_terminal`: nothing changed.",

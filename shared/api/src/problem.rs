@@ -155,6 +155,7 @@ impl From<Reject> for Problem {
             }
             Reject::UnknownQueue { .. } | Reject::NoRoute { .. } => (404, "Unknown queue"),
             Reject::UnknownStep { .. } => (404, "Unknown step"),
+            Reject::UnknownValue { .. } => (404, "Unknown value"),
             Reject::LeaseLost | Reject::TurnLost => (409, "Lease lost"),
             Reject::DeadlineExceeded { .. } | Reject::ExecutionDeadline { .. } => (409, "Deadline exceeded"),
             Reject::AlreadyTerminal { .. } | Reject::ExecutionClosed { .. } | Reject::EndedLater => {
@@ -199,6 +200,7 @@ impl From<Reject> for Problem {
             | Reject::UnknownQueue { .. }
             | Reject::NoRoute { .. }
             | Reject::UnknownStep { .. }
+            | Reject::UnknownValue { .. }
             | Reject::LeaseLost
             | Reject::TurnLost
             | Reject::DeadlineExceeded { .. }

@@ -13,7 +13,7 @@ mod task;
 
 pub(crate) use by::by;
 pub use crons::cron;
-pub use execution::{event, events, execution, execution_of_run, run, timeline};
+pub use execution::{event, events, execution, execution_of_run, run, timeline, value, values};
 pub use limit::limit;
 pub use operation::operation;
 pub use overview::overview;

@@ -2,6 +2,7 @@
 
 mod events;
 pub(crate) mod show;
+mod values;
 
 use clap::Subcommand;
 use tickover::Client;
@@ -48,6 +49,8 @@ pub(crate) enum ExecutionCommand {
     Rerun(RerunArgs),
     /// Run a failed step again in the same run
     RetryStep(RetryStepArgs),
+    /// Show what an execution has published
+    Values(values::ValuesArgs),
     /// Show an execution's pending events
     Events(events::EventsArgs),
     /// Clear an execution's pending events of a name
@@ -230,6 +233,7 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             shown(&api.rerun(&args.id, &request).await?.execution)
         }
         ExecutionCommand::RetryStep(args) => shown(&api.retry_step(&args.id, &args.step).await?.execution),
+        ExecutionCommand::Values(args) => values::run(args, client).await,
         ExecutionCommand::Events(args) => events::list(args, client).await,
         ExecutionCommand::ClearEvents(args) => events::clear(args, client).await,
     }

@@ -6,12 +6,12 @@ use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::execution::command::StartPolicy;
-use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, WorkflowName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_service::ports::Clock as _;
 use tickover_service::system::SystemClock;
 use tickover_wire::answer::ExecutionView;
-use tickover_wire::request::StartRequest;
+use tickover_wire::request::{FirstEvent, StartRequest};
 
 use crate::argument::{self, duration, label, name};
 use crate::flow::FlowArgs;
@@ -41,6 +41,13 @@ pub(crate) struct StartArgs {
     /// Any JSON, stored with the execution
     #[arg(long, value_name = "JSON")]
     memo: Option<String>,
+    /// An event for it, with its payload as JSON. If the execution is there already, by its id or its unique key, the event
+    /// is sent to it
+    #[arg(long, value_name = "NAME[=JSON]", value_parser = first_event)]
+    event: Option<FirstEvent>,
+    /// The event's own id; repeating the call with an id is idempotent
+    #[arg(long, requires = "event", value_parser = name(EventId::parse))]
+    event_id: Option<EventId>,
     /// How long all its runs together may take
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
@@ -91,6 +98,7 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
         input: argument::json(args.input.as_deref(), "the input")?,
         labels: argument::labels(args.labels),
         memo: argument::json(args.memo.as_deref(), "the memo")?,
+        event: args.event.map(|event| FirstEvent { event_id: args.event_id, ..event }),
         execution_timeout: argument::field("execution_timeout", args.timeout.as_deref())?,
         run_timeout: argument::field("run_timeout", args.run_timeout.as_deref())?,
         on_failure_timeout: argument::field("on_failure_timeout", args.on_failure_timeout.as_deref())?,
@@ -104,6 +112,14 @@ fn request(args: StartArgs) -> anyhow::Result<StartRequest> {
         policy: args.reject_duplicate.then_some(StartPolicy::Reject.into()),
         ..StartRequest::new(args.workflow)
     })
+}
+
+/// Reads `NAME`, or `NAME=JSON`.
+fn first_event(text: &str) -> Result<FirstEvent, String> {
+    let (name, payload) = text.split_once('=').map_or((text, None), |(name, json)| (name, Some(json)));
+    let name = EventName::parse(name).map_err(|problem| problem.to_string())?;
+    let payload = argument::json(payload, "the event's payload").map_err(|problem| format!("{problem:#}"))?;
+    Ok(FirstEvent { name, payload, event_id: None })
 }
 
 /// The execution at its end, or its state when the time has passed.

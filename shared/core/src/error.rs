@@ -52,6 +52,12 @@ pub enum Reject {
         /// The name in the request.
         name: String,
     },
+    /// The execution has published no value with this name.
+    #[error("this execution has published nothing named {name:?}")]
+    UnknownValue {
+        /// The name in the request.
+        name: String,
+    },
     /// The execution's deadline has passed: if it continued, it would end at once.
     #[error("too late: the {kind} deadline has passed; restart it", kind = .kind.as_str())]
     ExecutionDeadline {
@@ -160,6 +166,7 @@ impl Reject {
             Self::InvalidRequest { .. } => "invalid_request",
             Self::NotFound | Self::NoExecution | Self::NoCron | Self::NoOperation => "not_found",
             Self::UnknownStep { .. } => "unknown_step",
+            Self::UnknownValue { .. } => "unknown_value",
             Self::UnknownQueue { .. } | Self::NoRoute { .. } => "unknown_queue",
             Self::LeaseLost | Self::TurnLost => "lease_lost",
             Self::DeadlineExceeded { .. } | Self::ExecutionDeadline { .. } => "deadline_exceeded",

@@ -25,6 +25,7 @@ mod run_attempt;
 mod size;
 mod status;
 mod update;
+pub mod values;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ use crate::parked::Parked;
 use crate::payload::Payload;
 use crate::time::Timestamp;
 use crate::trace::TraceContext;
-use journal::{Entry, Sealed};
+use journal::{Entry, Happened, Sealed};
 
 pub use crate::parent::{Parent, ParentClosePolicy, Slot};
 pub use admission::{Admission, Held};
@@ -96,6 +97,9 @@ pub struct Execution {
     /// Labels and memo: a JSON object `{"labels": {…}, "memo": …}`. Each of the two may be absent.
     #[serde(rename = "lab", default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Payload>,
+    /// The values that its code has published in all its runs: a document of [`Values`](values::Values).
+    #[serde(rename = "val", default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Payload>,
     /// The timeouts that its deadlines are computed from.
     #[serde(rename = "tim", default, skip_serializing_if = "ExecutionTimeouts::is_none")]
     pub timeouts: ExecutionTimeouts,
@@ -416,12 +420,12 @@ impl Execution {
         self.callbacks.unwrap_or_else(|| self.work())
     }
 
-    /// Whether no worker has ever started a turn of it.
+    /// Whether no worker has ever started a turn of it. Events may have been sent to it.
     pub fn is_untouched(&self) -> bool {
         matches!(self.state, ExecutionState::Pending(_))
             && self.run == 1
             && self.idle_turns == 0
-            && self.journal.is_empty()
+            && self.journal.iter().all(|entry| matches!(entry.what, Happened::Event { .. }))
             && self.sealed.is_none()
             && self.failing.is_none()
             && !self.cancel_requested

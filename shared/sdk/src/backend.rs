@@ -19,6 +19,7 @@ use std::sync::Arc;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Record, ReleaseReason, Suspend};
 use tickover_core::execution::journal::Entry;
+use tickover_core::execution::values::Values;
 use tickover_core::execution::{Execution, ExecutionStatus};
 use tickover_core::failure::Failure;
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, QueueName, StepName, TaskId};
@@ -28,7 +29,7 @@ use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 use tickover_service::callbacks::Callback;
 use tickover_service::claim::{Arrived, ClaimRequest, FoundWork, Suspect, WorkElsewhere};
-use tickover_service::executions::{NamedEnd, StartedTurn, StartedWork, Suspended, ToStart, Work};
+use tickover_service::executions::{NamedEnd, SentEvent, StartedTurn, StartedWork, Suspended, ToStart, Work};
 use tickover_service::ports::Clock;
 use tickover_service::tasks::work::{Beat, Renewed};
 use tickover_service::{Service, ServiceError};
@@ -113,9 +114,10 @@ calls! {
     heartbeat_turn(
         execution: &Execution,
         lease: LeaseId,
-        entries: Vec<Entry>,
+        brought: (Vec<Entry>, Option<Payload>),
         receipt: Option<&str>
     ) -> Called<Execution>;
+    values_of(execution: &Execution) -> Called<Values>;
     release_turn(
         execution: &Execution,
         lease: LeaseId,
@@ -254,7 +256,11 @@ impl Backend {
     ) -> Called<()> {
         match self {
             Self::Here(service) => {
-                let sent = service.send_event_traced(id, name, Some(event_id), Some(payload), trace);
+                let sent = service.send_event_traced(
+                    id,
+                    SentEvent { name, id: Some(event_id), payload: Some(payload) },
+                    trace,
+                );
                 sent.await.map(drop)
             }
             #[cfg(feature = "client-local")]

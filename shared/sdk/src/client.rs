@@ -26,6 +26,7 @@ mod request;
 mod retries;
 mod start;
 mod task;
+mod value;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -63,6 +64,7 @@ pub use tickover_core::task::Status as TaskStatus;
 pub use tickover_core::timeout::TimeoutKind;
 /// The requests and answers of the HTTP API, and the values in them.
 pub use tickover_wire as wire;
+pub use value::Published;
 pub use wire::answer::{
     AttemptOutcome, AttemptView as Attempt, CronStatus, CronView as CronDescription, CronsAnswer as Crons,
     EventView as Event, ExecutionView as Description, ExecutionsAnswer as Executions, ListAnswer as Tasks,

@@ -405,6 +405,50 @@ impl Ctx {
         Awaited::new(&self.shared, ChildOperation::found(id.into())).boxed()
     }
 
+    /// Publishes a value under a name, for callers and operators: the stage of the work, or how far it has come. It takes the
+    /// place of the one before. It is seen once the turn writes next: when a step has ended, when the code waits, and with a
+    /// heartbeat during a long step. It costs no write of its own. A value stays when the run ends, also in the next run
+    /// and after the end of the execution.
+    ///
+    /// At most 16 names, and 350 KiB in all. Read it with [`Handle::value`](crate::client::Handle::value), wait for a later
+    /// version with [`Handle::value_after`](crate::client::Handle::value_after).
+    ///
+    /// ```
+    /// use tickover::prelude::*;
+    /// use tickover::test::TestEnv;
+    ///
+    /// #[tickover::workflow]
+    /// async fn order(ctx: Ctx, boxes: u32) -> Result<u32> {
+    ///     ctx.publish("stage", "packing")?;
+    ///     ctx.sleep("packing", "1h").await?;
+    ///     ctx.publish("stage", "on its way")?;
+    ///     ctx.wait_for_event::<()>("arrived", forever()).await?;
+    ///     Ok(boxes)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let env = TestEnv::new().workflow(order);
+    /// let run = env.start(&order, 3).await?;
+    /// env.run_until_idle().await?;
+    /// assert_eq!(run.handle().value::<String>("stage").await?.unwrap().value, "packing");
+    /// env.advance("1h").await?;
+    /// let stage = run.handle().value_after::<String>("stage", 1).await?.unwrap();
+    /// assert_eq!((stage.version, stage.value.as_str()), (2, "on its way"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid_value` if the name isn't one, the value can't be written as JSON, or there is too much of it. The same in
+    /// each replay.
+    pub fn publish(&self, name: impl AsRef<str>, value: impl Serialize) -> Result<()> {
+        let value = codec::encode(&value).map_err(|error| Error::new("invalid_value", error.to_string()))?;
+        let bytes_max = self.shared.service().limits().payload_bytes;
+        self.shared.lock().published.publish(name.as_ref(), value, bytes_max)
+    }
+
     /// Ends this run and starts the next run of the same execution, with this input and an empty journal. Events that
     /// wait are kept. No code after this call runs.
     ///

@@ -16,6 +16,7 @@ pub(crate) mod kept;
 pub(crate) mod need;
 pub(crate) mod panics;
 mod plan;
+pub(crate) mod published;
 #[cfg(feature = "test")]
 pub(crate) mod retrace;
 pub(crate) mod shared;

@@ -28,6 +28,7 @@ mod start;
 #[cfg(test)]
 pub(crate) mod tests;
 mod turn;
+mod values;
 mod waiters;
 mod work;
 
@@ -54,7 +55,7 @@ pub(crate) use drive::CALLER_WAITS;
 pub use elsewhere::{Brought, NamedEnd, Seen, TurnWrite, TurnWritten, check_flow};
 pub use ends::UnrecordedEnds;
 pub(crate) use events::blob_of_event;
-pub use events::{EventSent, PendingEvent, PendingEvents};
+pub use events::{EventSent, PendingEvent, PendingEvents, SentEvent};
 pub use export::ExportedPage;
 pub use operate::Again;
 pub(crate) use orphans::MayStart;
@@ -83,6 +84,9 @@ pub struct StartRequest {
     /// Any JSON that the caller stores with the execution.
     #[serde(skip)]
     pub memo: Option<Json>,
+    /// The event with which it starts. An execution that has the id, or the key, already gets it instead.
+    #[serde(skip)]
+    pub event: Option<SentEvent>,
     #[serde(default, skip_serializing_if = "ExecutionTimeouts::is_none")]
     pub timeouts: ExecutionTimeouts,
     /// The timeout of the code that runs after a failure, if the caller knows that there is such code.
@@ -118,6 +122,7 @@ impl StartRequest {
             input: None,
             labels: None,
             memo: None,
+            event: None,
             timeouts: ExecutionTimeouts::default(),
             on_failure: None,
             delay: Millis::ZERO,

@@ -38,6 +38,11 @@ impl Service {
     pub async fn prepare_start(&self, request: StartRequest) -> Result<Prepared<ExecutionId>, ServiceError> {
         self.check_start(&request)?;
         refuse_single(&request.flow)?;
+        if request.event.is_some() {
+            let problem =
+                "not allowed in a transaction of your own: there it would only be sent if it starts";
+            return Err(Reject::field("event", problem).into());
+        }
         let queue = self.queue_for(&request).await?;
         let (id, record) = match &request.id {
             Some(id) => (id.clone(), self.load_execution(id).await?),

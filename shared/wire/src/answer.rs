@@ -24,8 +24,8 @@ pub use cron::{
 pub use execution::{
     CauseCategory, CauseView, ClearEventsAnswer, EXPORT_FORMAT, EarlierRunView, EventView, EventsAnswer,
     ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView, ExecutionsAnswer,
-    ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, WaitKind, WaitView,
-    WorkflowView, WorkflowsAnswer,
+    ExportAnswer, FailingView, ParentView, RunsAnswer, SendEventAnswer, TimelineAnswer, ValueAnswer,
+    ValueView, ValuesAnswer, WaitKind, WaitView, WorkflowView, WorkflowsAnswer,
 };
 pub use history::{HistoryAnswer, HistoryPartView};
 pub use limit::{

@@ -33,7 +33,7 @@ mod verbatim;
 mod word;
 
 pub use number::{
-    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber,
+    Attempts, ClaimCount, ConcurrencyLimit, PageLimit, Progress, RateLimit, RunCount, RunNumber, ValueVersion,
 };
 #[cfg(feature = "schema")]
 pub use route::Documented;

@@ -43,19 +43,29 @@ whole! {
     RunCount, 1, 0xffff_ffff;
     /// The number of a run of an execution: 1 to 4,294,967,295.
     RunNumber, 1, 0xffff_ffff;
+    /// The version of a published value: 1 to 4,294,967,295.
+    ValueVersion, 1, 0xffff_ffff;
 }
 
-impl From<u32> for RunNumber {
-    fn from(number: u32) -> Self {
-        Self(usize::try_from(number).unwrap_or(Self::MOST))
-    }
+macro_rules! of_32_bits {
+    ($($name:ident),*) => {
+        $(
+            impl From<u32> for $name {
+                fn from(number: u32) -> Self {
+                    Self(usize::try_from(number).unwrap_or(Self::MOST))
+                }
+            }
+
+            impl From<$name> for u32 {
+                fn from($name(number): $name) -> Self {
+                    Self::try_from(number).unwrap_or(Self::MAX)
+                }
+            }
+        )*
+    };
 }
 
-impl From<RunNumber> for u32 {
-    fn from(RunNumber(number): RunNumber) -> Self {
-        Self::try_from(number).unwrap_or(Self::MAX)
-    }
-}
+of_32_bits!(RunNumber, ValueVersion);
 
 struct Whole {
     least: usize,

@@ -18,7 +18,7 @@ use crate::request::{Codes, Delay, ScheduleRequest, StartRequest, Statuses, Uniq
 use crate::{
     Attempts, ClaimCount, ConcurrencyLimit, CronText, Cursor, Duration, FailureCode, IdempotencyKey, Instant,
     Interval, Label, Labels, Lease, LeaseToken, Length, OpenEnum, PageLimit, Progress, RateLimit, RatePeriod,
-    RunCount, RunNumber, RunTimeout, Span, Timeout, Verbatim, Wait, Window, Word, Words,
+    RunCount, RunNumber, RunTimeout, Span, Timeout, ValueVersion, Verbatim, Wait, Window, Word, Words,
 };
 
 fn of(kind: Type) -> ObjectBuilder {
@@ -69,6 +69,7 @@ schemas! {
         .description(Some("`open`, `waiting`, or a length of time of at most 30 days."));
     RunCount, whole(Self::LEAST, Self::MOST);
     RunNumber, whole(Self::LEAST, Self::MOST);
+    ValueVersion, whole(Self::LEAST, Self::MOST);
     Progress, of(Type::Number).minimum(Some(Number::Float(0.0))).maximum(Some(Number::Float(1.0)));
     Attempts, of(Type::Integer).minimum(Some(Number::Int(-1))).maximum(Some(Number::UInt(0xffff_ffff)))
         .description(Some("Attempts, the first included: 0 to skip the task, -1 for no limit."));

@@ -248,7 +248,7 @@ fn execution() -> Value {
         "waits_for": [{
             "kind": "attempt", "name": "label[3]", "task": "t", "execution": "e", "attempt": 1, "until": AT,
         }],
-        "open_steps": 1, "completed_steps": 3, "pending_events": 2, "cancel_requested": true, "closing": true, "stuck": error(),
+        "open_steps": 1, "completed_steps": 3, "pending_events": 2, "values": [value()], "cancel_requested": true, "closing": true, "stuck": error(),
         "failing": {"status": "failed", "error": error(), "cause": {"category": "workflow"}, "deadline_at": AT},
         "timeout_kind": "run", "error": error(),
         "cause": {"category": "step", "kind": "execution", "step": "s", "retries_exhausted": true},
@@ -257,10 +257,16 @@ fn execution() -> Value {
     })
 }
 
+fn value() -> Value {
+    json!({"name": "stage", "version": 2, "published_at": AT, "value": {"of": 1.50}})
+}
+
 #[test]
 fn answers_about_executions() {
     all! {
         answer:
+        ValuesAnswer = json!({"values": [value()]});
+        ValueAnswer = json!({"value": value()});
         ExecutionAnswer = json!({"execution": execution()});
         ExecutionsAnswer = json!({"executions": [execution()], "cursor": "c"});
         ExecutionCancelAnswer = json!({"execution": execution(), "outcome": "requested"});

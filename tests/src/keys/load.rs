@@ -134,7 +134,13 @@ async fn executions(service: &Service, numbers: &[usize]) -> Result<()> {
             ExecutionOutcome::Completed { output: None }
         };
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![second?], ending, cleanup: Cleanup::default() };
+        let close = Close {
+            lease: turn.lease,
+            entries: vec![second?],
+            ending,
+            cleanup: Cleanup::default(),
+            values: None,
+        };
         service.close_turn(&execution, close).await?;
     }
     Ok(())

@@ -123,6 +123,17 @@ async fn events_are_sent_shown_and_cleared() {
     scene.prints(&["execution", "terminate", "e"]).await;
     let named = "Events that nobody has taken: paid-9 (1), paid-10 (2);";
     assert_has(&scene.prints(&["execution", "explain", "e"]).await, &[named]);
+    // One call starts an execution with an event, or sends it.
+    let add = |item: &'static str| ["start", "baskets", "--id", "b", "--event", item];
+    assert_has(&scene.prints(&add(r#"add="a lamp""#)).await, &["b", "pending"]);
+    let once = [&add(r#"add="a chair""#)[..], &["--event-id", "once"]].concat();
+    for _ in 0..2 {
+        scene.prints(&once).await;
+        let events = scene.prints(&["execution", "events", "b"]).await;
+        assert_has(&events, &["a lamp", "a chair", "once", "2 events waiting"]);
+    }
+    let wrong = scene.run(&add("add=a lamp")).await;
+    assert_has(&wrong.stderr, &["quotes of its own"]);
     let unknown = scene.run(&["event", "nobody", "shipped"]).await;
     assert!(unknown.stderr.starts_with("error: not_found: "), "{unknown:?}");
 }

@@ -84,7 +84,7 @@ fn step(meter: &Meter, number: u32) -> Entry {
 async fn closed(meter: &Meter, turn: &StartedTurn, execution: &Execution, entries: Vec<Entry>) -> Bill {
     let output = Some(Payload::Inline(Json::parse(r#"{"receipt":"r-1"}"#).unwrap()));
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output });
-    let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
+    let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default(), values: None };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(execution, close)).await;
     assert!(matches!(answer.unwrap().state, ExecutionState::Ended(_)));
     bill
@@ -112,6 +112,7 @@ fn asleep(
         awaits_others,
         events: vec![],
         cleanup: Cleanup::default(),
+        values: None,
     }
 }
 
@@ -153,7 +154,7 @@ async fn an_earlier_run_is_kept_for_one_write_unit() {
         let (turn, _) = turn(&meter).await;
         let ending = Ending::ContinueAsNew { input: Json::parse("7").map(Payload::Inline), carried: vec![] };
         let entries = vec![step(&meter, number)];
-        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
+        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default(), values: None };
         let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
         assert_eq!(answer.unwrap().run, number + 1);
         // The record, and the segment.
@@ -171,8 +172,13 @@ async fn a_retried_run_costs_no_more_than_one_that_continues() {
     let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
     let retry = RetryPolicy::fixed(1, Millis::from_secs(10));
     let ending = Ending::FailedRun { outcome, retry, carried: vec![] };
-    let close =
-        Close { lease: turn.lease, entries: vec![step(&meter, 1)], ending, cleanup: Cleanup::default() };
+    let close = Close {
+        lease: turn.lease,
+        entries: vec![step(&meter, 1)],
+        ending,
+        cleanup: Cleanup::default(),
+        values: None,
+    };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
     assert_eq!(answer.unwrap().run, 2);
     assert_eq!((bill.writes, bill.reads, bill.sends), (2.0, 0.0, 1), "{bill:?}");
@@ -216,7 +222,8 @@ async fn bills_of(listed: Listed) -> Vec<[f64; 4]> {
         let start = started(&meter, id).await;
         let (turn, claim) = self::turn(&meter).await;
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+        let close =
+            Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
         let (answer, close) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
         let (restarted, restart) = meter.bill(meter.scene.service.restart(&answer.unwrap().id)).await;
         assert_eq!(restarted.unwrap().run, 2);

@@ -334,7 +334,8 @@ async fn next_turn(meter: &Meter) -> (Option<StartedTurn>, Bill) {
 
 async fn closed(meter: &Meter, turn: StartedTurn) -> Bill {
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-    let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+    let close =
+        Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
     let (answer, bill) = meter.bill(meter.scene.service.close_turn(&turn.execution, close)).await;
     answer.unwrap();
     bill

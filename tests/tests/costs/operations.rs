@@ -53,7 +53,8 @@ async fn failed() -> Meter {
         let error = Failure::new("declined", "no");
         let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: true };
         let ending = Ending::Outcome(outcome);
-        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+        let close =
+            Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
         service.close_turn(&turn.execution, close).await.unwrap();
         service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     }

@@ -14,6 +14,9 @@ async fn refused(caller: &Caller, asked: Value) -> (u16, Value) {
 #[tokio::test]
 async fn every_wrong_field_is_named_with_its_expected_value() {
     let caller = Caller::default();
+    let of_execution = json!({
+        "every": "1h", "task": null, "execution": {"workflow": "w", "event": {"name": "go"}}
+    });
     let task = |fields: Value| {
         let mut task = json!({"queue": "work", "kind": "work"});
         task.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -43,6 +46,7 @@ async fn every_wrong_field_is_named_with_its_expected_value() {
         (task(json!({"run_at": "2026-01-01T00:00:00Z"})), "task.run_at", "not allowed"),
         (task(json!({"queue": null})), "task.queue", "required"),
         (json!({"every": "1h", "execution": {"workflow": "w"}}), "execution", "task"),
+        (of_execution, "execution.event", "not allowed"),
     ] {
         let (status, problem) = refused(&caller, body("s", fields.clone())).await;
         assert_eq!((status, &problem["field"]), (400, &json!(field)), "{fields}: {problem}");

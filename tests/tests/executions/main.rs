@@ -14,4 +14,5 @@ mod repeated_reports;
 mod runs;
 mod start;
 mod timeline;
+mod values;
 mod worker;

@@ -51,6 +51,37 @@ async fn starting_with_an_id_that_exists_answers_with_what_exists_or_refuses_by_
 }
 
 #[tokio::test]
+async fn a_start_with_an_event_sends_it_if_the_execution_is_there_and_repeats_nothing() {
+    let worker = Worker::default();
+    let start =
+        |event: serde_json::Value| json!({"workflow": "orders", "id": "one", "input": 1, "event": event});
+    let add = |item: &str, id: &str| start(json!({"name": "add", "payload": item, "event_id": id}));
+    for (item, id, status, waiting) in
+        [("lamp", "1", 201, 1), ("chair", "2", 200, 2), ("chair", "2", 200, 2), ("lamp", "1", 200, 2)]
+    {
+        let (answered, answer) = worker.caller.post("/v1/executions", add(item, id)).await;
+        assert_eq!((answered.as_u16(), &answer["execution"]["pending_events"]), (status, &json!(waiting)));
+    }
+    let events = worker.get("/v1/executions/one/events").await;
+    let payloads: Vec<_> = events["events"].as_array().unwrap().iter().map(|e| &e["payload"]).collect();
+    assert_eq!(payloads, ["lamp", "chair"]);
+    // The policy goes before the event.
+    let mut rejecting = add("sofa", "3");
+    rejecting["policy"] = json!("reject_duplicate");
+    let refused = worker.caller.refused("/v1/executions", rejecting).await;
+    assert_eq!(refused, (409, "id_conflict".to_owned()));
+
+    let turn = worker.take("one").await;
+    worker.close(turn, vec![], completed(&json!("done"))).await;
+    let refused = worker.caller.refused("/v1/executions", add("sofa", "4")).await;
+    assert_eq!(refused, (409, "already_terminal".to_owned()));
+    let (status, ended) = worker.caller.post("/v1/executions", add("chair", "2")).await;
+    assert_eq!((status, &ended["execution"]["output"]), (StatusCode::OK, &json!("done")));
+    let nameless = worker.caller.refused("/v1/executions", start(json!({"payload": 1}))).await;
+    assert_eq!(nameless, (400, "invalid_request".to_owned()));
+}
+
+#[tokio::test]
 async fn an_id_that_another_workflow_has_is_a_conflict_whatever_the_policy() {
     let worker = Worker::default();
     let start = |workflow: &str, policy: &str| json!({"workflow": workflow, "id": "one", "policy": policy});

@@ -167,6 +167,7 @@ impl Worker {
             awaits_others,
             events: vec![],
             cleanup: Cleanup::default(),
+            values: None,
         };
         self.caller.scene.service.suspend_turn(&turn.execution, suspend).await
     }
@@ -184,7 +185,7 @@ impl Worker {
         entries: Vec<Entry>,
         ending: Ending,
     ) -> Result<Execution, ServiceError> {
-        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default() };
+        let close = Close { lease: turn.lease, entries, ending, cleanup: Cleanup::default(), values: None };
         self.caller.scene.service.close_turn(&turn.execution, close).await
     }
 

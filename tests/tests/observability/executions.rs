@@ -60,8 +60,13 @@ pub(crate) async fn close(
     entries: Vec<Entry>,
     outcome: ExecutionOutcome,
 ) {
-    let close =
-        Close { lease: turn.lease, entries, ending: Ending::Outcome(outcome), cleanup: Cleanup::default() };
+    let close = Close {
+        lease: turn.lease,
+        entries,
+        ending: Ending::Outcome(outcome),
+        cleanup: Cleanup::default(),
+        values: None,
+    };
     service.close_turn(&turn.execution, close).await.unwrap();
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
 }
@@ -101,6 +106,7 @@ pub(crate) async fn begin(service: &Service, turn: &StartedTurn, name: &str, tim
         awaits_others: true,
         events: vec![],
         cleanup: Cleanup::default(),
+        values: None,
     };
     assert!(matches!(service.suspend_turn(&turn.execution, suspend).await.unwrap(), Suspended::Done(_)));
     service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;

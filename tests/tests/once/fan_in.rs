@@ -95,6 +95,7 @@ async fn suspend(
         awaits_others: true,
         events: vec![],
         cleanup: Cleanup::default(),
+        values: None,
     };
     match service.suspend_turn(execution, suspend).await.unwrap() {
         Suspended::Done(_) => None,
@@ -149,7 +150,7 @@ async fn go_on(service: &Service, turn: StartedTurn, open: &mut Vec<StepName>) -
         let entries: Vec<Entry> = ended.into_iter().map(end).collect();
         if open.is_empty() {
             let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-            let close = Close { lease, entries, ending, cleanup: Cleanup::default() };
+            let close = Close { lease, entries, ending, cleanup: Cleanup::default(), values: None };
             service.close_turn(&execution, close).await.unwrap();
             return true;
         }

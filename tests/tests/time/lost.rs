@@ -172,7 +172,8 @@ impl Busy {
     }
 
     async fn close(&self, turn: &StartedTurn, ending: Ending) {
-        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+        let close =
+            Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
         self.service().close_turn(&turn.execution, close).await.unwrap();
         self.done_with(turn).await;
     }
@@ -192,6 +193,7 @@ impl Busy {
             awaits_others: others,
             events: vec![],
             cleanup: Cleanup::default(),
+            values: None,
         };
         let suspended = self.service().suspend_turn(&turn.execution, suspend).await.unwrap();
         assert!(matches!(suspended, Suspended::Done(_)));

@@ -54,6 +54,7 @@ async fn sleeps(service: &Service, name: &str, until: Timestamp) {
         awaits_others: false,
         events: vec![],
         cleanup: Cleanup::default(),
+        values: None,
     };
     let answer = service.suspend_turn(&turn.execution, suspend).await.unwrap();
     assert!(matches!(answer, Suspended::Done(_)));

@@ -2,9 +2,11 @@
 
 mod events;
 mod operate;
+mod values;
 
 pub use events::{clear_events, event, events, send_event};
 pub use operate::{cancel, pause, rerun, restart, resume, retry_step, terminate};
+pub use values::{value, values};
 
 use std::collections::BTreeMap;
 

@@ -89,6 +89,8 @@ pub async fn answer(
         Route::Export => executions::export(service, id, query).await,
         Route::Timeline => executions::timeline_of(service, id, query).await,
         Route::Runs => executions::runs(service, id, query).await,
+        Route::Values => executions::values(service, id).await,
+        Route::Value => executions::value(service, id, which, query).await,
         Route::Events => executions::events(service, id, query).await,
         Route::SendEvent => executions::send_event(service, id, which, call).await,
         Route::ClearEvents => executions::clear_events(service, id, which).await,

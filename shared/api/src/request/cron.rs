@@ -83,6 +83,7 @@ fn work(
         (None, Some(Verbatim(text))) => {
             let (given, id) = of_runs::<wire::StartRequest>("execution", text)?;
             reject_field("execution.policy", given.policy.is_some())?;
+            reject_field("execution.event", given.event.is_some())?;
             let request = start(given).map_err(|refused| refused.under("execution"))?;
             let target = Target::Execution { workflow: request.workflow.clone() };
             let template = template(id.as_deref(), &target).map_err(|refused| refused.under("execution"))?;

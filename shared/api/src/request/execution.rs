@@ -6,7 +6,7 @@ use tickover_core::execution::ExecutionTimeouts;
 use tickover_core::id::{EventId, QueueName};
 use tickover_core::payload::Json;
 use tickover_core::trace::TraceContext;
-use tickover_service::executions::{Again, StartRequest};
+use tickover_service::executions::{Again, SentEvent, StartRequest};
 use tickover_service::flow::lane;
 use tickover_wire::request as wire;
 use tickover_wire::{RunTimeout, Word};
@@ -29,6 +29,11 @@ pub(crate) fn start(given: wire::StartRequest) -> Result<StartRequest, Reject> {
         labels: given.labels.map(|labels| labels.to_json()).transpose()?.flatten(),
         // A memo of `null` is the same as no memo.
         memo: payload(given.memo).filter(|memo| memo.as_str() != "null"),
+        event: given.event.map(|event| SentEvent {
+            name: event.name,
+            id: event.event_id,
+            payload: payload(event.payload),
+        }),
         timeouts: ExecutionTimeouts {
             execution: span(given.execution_timeout),
             run: span(given.run_timeout),

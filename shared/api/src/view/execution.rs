@@ -8,12 +8,14 @@ mod waits;
 
 use tickover_core::execution::journal::{Entry, RunEnd};
 use tickover_core::execution::next::{NextStep, next, rate_waited_for};
+use tickover_core::execution::values::{Value, Values};
 use tickover_core::execution::{Execution, ExecutionState, Stuck};
 use tickover_core::flow::Priority;
+use tickover_core::id::StepName;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::Described;
 
-use tickover_wire::answer::{EarlierRunView, ErrorView, ExecutionView, NextView, ParentView};
+use tickover_wire::answer::{EarlierRunView, ErrorView, ExecutionView, NextView, ParentView, ValueView};
 use tickover_wire::{Attempts, Instant, OpenEnum, Verbatim};
 
 use super::{QUEUE_PAUSED, attempt};
@@ -65,6 +67,7 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         open_steps: execution.open_steps,
         completed_steps: execution.completed_steps(),
         pending_events: execution.pending_events,
+        values: values(&described.values),
         cancel_requested: execution.cancel_requested.then_some(true),
         closing: closing.then_some(true),
         stuck: execution.stuck.as_ref().map(stuck),
@@ -86,6 +89,21 @@ pub fn execution(described: &Described, journal: Option<&[Entry]>, now: Timestam
         memo: described.memo.clone().map(Verbatim),
         traceparent: execution.trace.map(|trace| trace.traceparent()),
         next: NextView { what: what.to_owned(), at: at(next.at), key, unprovided: vec![], paused },
+    }
+}
+
+/// The values that an execution has published.
+pub fn values(values: &Values) -> Vec<ValueView> {
+    values.iter().map(|(name, published)| value(name, published)).collect()
+}
+
+/// One of them.
+pub fn value(name: &StepName, published: &Value) -> ValueView {
+    ValueView {
+        name: name.clone(),
+        version: published.version,
+        published_at: published.at.into(),
+        value: Verbatim(published.value.clone()),
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{EventId, StepName};
 use tickover_wire::answer::{
-    EarlierRunView, EventView, ExecutionView, TimelineEntryView, WaitView, WorkflowView, WorkflowsAnswer,
+    EarlierRunView, EventView, ExecutionView, TimelineEntryView, ValueView, WaitView, WorkflowView,
+    WorkflowsAnswer,
 };
 use tickover_wire::{Instant, Length};
 
@@ -69,6 +70,10 @@ pub(crate) fn execution(execution: &ExecutionView) -> String {
             line(name, &format!("{}: {}", error.code, error.message));
         }
     }
+    for published in &execution.values {
+        let ValueView { name, value, .. } = published;
+        line("published", &format!("{name} = {}", excerpt(value)));
+    }
     for wait in execution.waits_for.iter().flatten() {
         line("waits for", &waited(wait));
     }
@@ -114,6 +119,16 @@ pub(super) fn events(events: &[EventView]) -> String {
         table.add_row([event.name.as_str(), &event.sent_at.to_rfc3339(), id, &payload]);
     }
     format!("{table}\n{} waiting\n", count(events.len(), "event"))
+}
+
+/// A table of published values.
+pub(super) fn values(values: &[ValueView]) -> String {
+    let mut table = new_table(["name", "version", "published", "value"]);
+    for published in values {
+        let (version, at) = (published.version.to_string(), published.published_at.to_rfc3339());
+        table.add_row([published.name.as_str(), &version, &at, &excerpt(&published.value)]);
+    }
+    format!("{table}\n{}\n", count(values.len(), "value"))
 }
 
 /// Earlier runs, one in a row.

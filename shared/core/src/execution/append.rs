@@ -126,6 +126,7 @@ pub(super) fn seal_run(execution: &Execution, context: &Context<'_>) -> Vec<(Seg
     let continued_at = record.closed().is_none().then_some(context.now);
     // What no reader of an earlier run needs.
     record.details = None;
+    record.values = None;
     record.due = None;
     record.hinted_at = None;
     record.progress = None;

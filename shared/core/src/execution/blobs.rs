@@ -6,11 +6,12 @@ use crate::execution::journal::Entry;
 use crate::payload::{BlobRef, Payload};
 use crate::time::Timestamp;
 
-/// Every blob that the record points to: in its input, details, result and journal entries.
+/// Every blob that the record points to: in its input, details, values, result and journal entries.
 pub(super) fn blobs(execution: &Execution) -> impl Iterator<Item = &BlobRef> {
-    let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
+    let own = [&execution.input, &execution.details, &execution.values].into_iter().map(Option::as_ref);
+    let own = own.chain([execution.output()]);
     let entries = execution.journal.iter().filter_map(Entry::payload);
-    own.into_iter().flatten().chain(entries).filter_map(Payload::blob)
+    own.flatten().chain(entries).filter_map(Payload::blob)
 }
 
 /// Extends the expiry of all blobs in the record to at least this instant. Returns the writes that extend the items.
@@ -23,7 +24,8 @@ pub(super) fn keep_until(execution: &mut Execution, expires_at: Timestamp) -> Ve
         }
         Payload::Inline(_) | Payload::Blob(_) => {}
     };
-    execution.input.iter_mut().chain(&mut execution.details).for_each(&mut extend);
+    let own = execution.input.iter_mut().chain(&mut execution.details).chain(&mut execution.values);
+    own.for_each(&mut extend);
     execution.output_mut().into_iter().for_each(&mut extend);
     execution.journal.iter_mut().filter_map(Entry::payload_mut).for_each(extend);
     writes

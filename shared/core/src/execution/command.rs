@@ -60,6 +60,8 @@ pub enum Command {
         lease: LeaseId,
         /// The journal entries since its last write, as with [`Command::Record`].
         entries: Vec<Entry>,
+        /// See [`Record::values`].
+        values: Option<Payload>,
     },
     /// Release the turn before it is finished. Another worker may continue after a delay.
     Release {
@@ -128,6 +130,8 @@ pub struct Start {
     pub workflow: WorkflowName,
     pub queue: QueueName,
     pub given: Given,
+    /// An event that waits for it from the beginning.
+    pub event: Option<FirstEvent>,
     pub timeouts: ExecutionTimeouts,
     /// How long the `on_failure` code may take, if the caller knows that the workflow has such code.
     pub on_failure: Option<Millis>,
@@ -149,6 +153,15 @@ pub struct Start {
     pub in_line: bool,
     /// Whether it ends at once: its id is only to be taken, before a late process starts an execution with it.
     pub is_fence: bool,
+}
+
+/// The event with which an execution starts. The caller sends it to the execution that has the id already.
+#[derive(Clone, Debug)]
+pub struct FirstEvent {
+    pub name: EventName,
+    pub id: Option<EventId>,
+    /// A blob if it is too large for the record.
+    pub payload: Option<Payload>,
 }
 
 /// The payloads of a request.
@@ -274,6 +287,9 @@ pub struct Record {
     /// All attempts in progress that have a timeout, including those that these entries start. `None` if the caller
     /// doesn't know them: then the entries update the record's own list.
     pub timed_attempts: Option<Vec<TimedAttempt>>,
+    /// All published values, if the code has published others since. As the entries, they are blobs already if they are
+    /// too large.
+    pub values: Option<Payload>,
 }
 
 /// The end of a turn that can't continue yet.
@@ -295,6 +311,8 @@ pub struct Suspend {
     pub events: Vec<EventName>,
     /// See [`Record::cleanup`].
     pub cleanup: Cleanup,
+    /// See [`Record::values`].
+    pub values: Option<Payload>,
 }
 
 /// The end of a run.
@@ -307,6 +325,8 @@ pub struct Close {
     pub ending: Ending,
     /// See [`Record::cleanup`].
     pub cleanup: Cleanup,
+    /// See [`Record::values`].
+    pub values: Option<Payload>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -70,8 +70,8 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Record(record) => known(&|execution| record::decide(execution, record, context)),
         Command::Suspend(suspend) => known(&|execution| suspend::decide(execution, suspend, context)),
         Command::Close(close) => known(&|execution| close::decide(execution, close, context)),
-        Command::Heartbeat { lease, entries } => {
-            known(&|execution| heartbeat::decide(execution, lease, entries, context))
+        Command::Heartbeat { lease, entries, values } => {
+            known(&|execution| heartbeat::decide(execution, lease, entries, values.as_ref(), context))
         }
         Command::Release { lease, after, reason, cleanup } => {
             known(&|execution| release::decide(execution, lease, *after, reason, *cleanup, context))

@@ -362,6 +362,7 @@ impl Replay {
                     if name_state == NameState::Remote {
                         self.begun.insert(name.clone());
                     }
+                    let name_state = name_state.following(self.name_state(&name));
                     self.set(name, name_state);
                 }
             }

@@ -5,11 +5,14 @@ use crate::command::Context;
 use crate::due::{Due, DueKind};
 use crate::duration::Millis;
 use crate::execution::journal::{Segment, SegmentKey};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, Held, Stuck, Turn, append, attempts};
+use crate::execution::{
+    Execution, ExecutionOutcome, ExecutionState, Held, Stuck, Turn, append, attempts, retention, values,
+};
 use crate::id::{LeaseId, WorkerName};
 use crate::lane::Lane;
 use crate::limits::{CONTROL_RECORD_BYTES, ERROR_BYTES, LEASE_RANGE};
 use crate::parked::Parked;
+use crate::payload::{BlobRef, Json};
 use crate::size;
 use crate::time::Timestamp;
 
@@ -18,20 +21,34 @@ const WAKES: u64 = 9_999_999_999;
 /// The budget reserves space for a worker's name of this length. A longer one may be dropped.
 const WORKER: &str = "worker-with-a-name-of-32-letters";
 
-/// Reduces the record to its budget. Returns the segments that its entries were moved into, all but the last `stay`.
-pub(super) fn fit(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
-    let segments = fit_turn(execution, stay, context);
+/// What was moved out of a record.
+#[derive(Default)]
+pub(super) struct Moved {
+    pub(super) segments: Vec<(SegmentKey, Segment)>,
+    /// The published values.
+    pub(super) values: Option<(BlobRef, Json)>,
+}
+
+/// Reduces the record to its budget. Returns the segments that its entries were moved into, all but the last `stay`, and
+/// the published values if there is no space for them.
+pub(super) fn fit(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Moved {
+    let moved = fit_turn(execution, stay, context);
     drop_events(execution);
-    segments
+    moved
 }
 
 /// The same for what is still there once the next turn has started.
-fn fit_turn(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
+fn fit_turn(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Moved {
     cut_errors(execution, ERROR_BYTES);
     if fits(execution) {
-        return vec![];
+        return Moved::default();
     }
     let segments = append::seal(execution, stay, context);
+    let mut values = None;
+    if !fits(execution) {
+        let expires_at = retention::first_expiry(execution, context.now, context.limits);
+        values = values::move_aside(execution, execution.kept.unwrap_or(expires_at));
+    }
     let steps: [fn(&mut Execution); 9] = [
         drop_texts,
         |execution| cut_errors(execution, 60),
@@ -49,7 +66,7 @@ fn fit_turn(execution: &mut Execution, stay: u32, context: &Context<'_>) -> Vec<
         }
         step(execution);
     }
-    segments
+    Moved { segments, values }
 }
 
 /// Whether the record is within its budget, and still is once a worker has started its next turn: to start a turn
@@ -128,11 +145,13 @@ fn cut_errors(execution: &mut Execution, bytes: usize) {
     }
 }
 
-/// Reduces a new record, whose payloads are already in it or aside.
-pub(super) fn fit_new(execution: &mut Execution) {
+/// Reduces a new record, whose payloads are already in it or aside. Returns the segment of its first event, if there is no
+/// space for that.
+pub(super) fn fit_new(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
     if !fits(execution) {
         drop_texts(execution);
     }
+    if fits(execution) { vec![] } else { append::seal(execution, 0, context) }
 }
 
 /// The texts of its keys are for people, and the records of the keys have them too.

@@ -42,12 +42,13 @@ pub(super) fn update_in_slot(
     // new segment may have to be kept longer.
     leave_closing(before, &mut after);
     let stay = u32::from(has_new_event(before, &after));
-    let sealed = size::fit(&mut after, stay, context);
+    let size::Moved { segments: sealed, values } = size::fit(&mut after, stay, context);
     // A new segment is kept long enough. The record now says until when.
     writes.extend(retention::extend_blobs(&mut after, context.now, context.limits));
     leave_closing(before, &mut after);
     let timer = due_slot::move_slot(before, &mut after, placement, context);
     let mut new_items = new_segments(&after, sealed, context);
+    new_items.extend(values.map(|(at, body)| NewItem::Blob { at, body }));
     new_items.extend(events_that_left(before, &after, context));
     let due_no_later_than = due_slot::required_due(before, &after, context);
     let mut effects: Vec<Effect> =
@@ -77,7 +78,7 @@ fn has_new_event(before: &Execution, after: &Execution) -> bool {
 
 /// An item for each event with an id that leaves the record, because its entry moves into a segment or its run is over: so
 /// a later call with the id needs no journal to find out that it is repeated, in whatever run.
-fn events_that_left<'a>(
+pub(super) fn events_that_left<'a>(
     before: &'a Execution,
     after: &Execution,
     context: &Context<'_>,

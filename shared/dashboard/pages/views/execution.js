@@ -16,12 +16,14 @@ import { repair } from './repair.js';
 
 /** After how many entries of a timeline it is asked for only when the execution has changed. */
 const LONG = 500;
+/** Up to how many characters a published value is short. */
+const SHORT = 100;
 /** How many earlier runs are listed. */
 const RUNS = 20;
 
 export function show(page) {
   const { root, id } = page;
-  const parts = Object.fromEntries(['gone', 'state', 'next', 'actions', 'repair', 'timeline', 'unread', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
+  const parts = Object.fromEntries(['gone', 'state', 'next', 'published', 'actions', 'repair', 'timeline', 'unread', 'runs', 'payloads', 'export', 'more'].map((name) => [name, h('div')]));
   const timeline = new Timeline(page);
   // The earlier run whose timeline is shown.
   const run = page.query.run;
@@ -56,6 +58,7 @@ export function show(page) {
     parts.gone.replaceChildren();
     replace(parts.state, earlier ? notCurrent(execution, earlier) : null, state(shown, entries, run));
     replace(parts.next, earlier ? null : section('What happens next', h('p', { class: 'next' }, next(execution), execution.waits_at ? [' ', keyLink(execution.waits_at.limit.key, 'Who has the places')] : null), waits(execution), pending(execution, events)));
+    replace(parts.published, earlier ? null : published(execution));
     replace(parts.actions, section(earlier ? 'Calls on the execution' : 'Calls', panel('execution', execution, refresh, true)));
     if (earlier || !execution.ended_at) repaired = null;
     else if (repaired !== execution.run) {
@@ -221,5 +224,13 @@ function pending(execution, counts) {
 function payloads({ input, output, memo }, id) {
   const all = [payload('Input', input, id), payload('Output', output, id), payload('Memo', memo, id)];
   return section('Input and output', all.some(Boolean) ? all : h('p', { class: 'quiet' }, 'It has none.'));
+}
+
+/** What its code has published. A short value is shown as it is. */
+function published({ id, values = [] }) {
+  if (values.length === 0) return null;
+  const shown = ({ name, value }) => (JSON.stringify(value).length <= SHORT ? JSON.stringify(value) : payload(name, value, id));
+  const rows = values.map((one) => [one.name, shown(one), one.version.toLocaleString(), near(one.published_at)]);
+  return section('Published', table('Published', ['Name', 'Value', 'Version', 'When'], rows));
 }
 

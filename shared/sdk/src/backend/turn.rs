@@ -4,6 +4,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Cleanup, Close, Record, ReleaseReason, Suspend};
 use tickover_core::execution::journal::Entry;
+use tickover_core::execution::values::Values;
 use tickover_core::execution::{Execution, ExecutionStatus};
 use tickover_core::failure::Failure;
 use tickover_core::id::{EventId, EventName, ExecutionId, Incarnation, LeaseId, StepName};
@@ -30,15 +31,24 @@ const INLINE_BYTES: usize = 200;
 
 impl Remote {
     pub(super) async fn record_progress(&self, execution: &Execution, record: Record) -> Called<Execution> {
-        let Record { lease: _, entries, cleanup, timed_attempts } = record;
+        let Record { lease: _, entries, cleanup, timed_attempts, values } = record;
         let timed_attempts = timed_attempts.map(|timed| timed.iter().map(stored).collect()).transpose()?;
-        let request = self.written(execution, &entries, Some(cleanup))?;
+        let request = self.written(execution, (&entries, values.as_ref()), Some(cleanup))?;
         self.write(TurnWriteRequest { timed_attempts, ..request }).await.map(|(record, _)| record)
     }
 
     pub(super) async fn suspend_turn(&self, execution: &Execution, suspend: Suspend) -> Called<Suspended> {
-        let Suspend { entries, seen_version, seen_wakes, until, awaits_others, events, cleanup, lease } =
-            suspend;
+        let Suspend {
+            entries,
+            seen_version,
+            seen_wakes,
+            until,
+            awaits_others,
+            events,
+            cleanup,
+            lease,
+            values,
+        } = suspend;
         let request = TurnWriteRequest {
             seen_version,
             suspend: Some(TurnSuspension {
@@ -47,7 +57,7 @@ impl Remote {
                 awaits_others: Some(awaits_others),
                 events: Some(events),
             }),
-            ..self.written(execution, &entries, Some(cleanup))?
+            ..self.written(execution, (&entries, values.as_ref()), Some(cleanup))?
         };
         let (record, journal) = self.write(request).await?;
         if record.turn().is_none_or(|turn| turn.lease != lease) {
@@ -61,8 +71,8 @@ impl Remote {
     }
 
     pub(super) async fn close_turn(&self, execution: &Execution, close: Close) -> Called<Execution> {
-        let Close { lease: _, entries, ending, cleanup } = close;
-        let request = self.written(execution, &entries, Some(cleanup))?;
+        let Close { lease: _, entries, ending, cleanup, values } = close;
+        let request = self.written(execution, (&entries, values.as_ref()), Some(cleanup))?;
         let request = TurnWriteRequest { close: Some(stored(&ending)?), ..request };
         self.write(request).await.map(|(record, _)| record)
     }
@@ -71,10 +81,10 @@ impl Remote {
         &self,
         execution: &Execution,
         _: LeaseId,
-        entries: Vec<Entry>,
+        (entries, values): (Vec<Entry>, Option<Payload>),
         _: Option<&str>,
     ) -> Called<Execution> {
-        let request = self.written(execution, &entries, None)?;
+        let request = self.written(execution, (&entries, values.as_ref()), None)?;
         self.write(TurnWriteRequest { heartbeat: Some(true), ..request }).await.map(|(record, _)| record)
     }
 
@@ -88,14 +98,14 @@ impl Remote {
     ) -> Called<()> {
         let release = TurnRelease { after: Some(after.into()), reason: Some(stored(&reason)?) };
         let undoes = cleanup.map(|cleanup| cleanup.undoes);
-        let request = TurnWriteRequest { undoes, ..self.written(execution, &[], cleanup)? };
+        let request = TurnWriteRequest { undoes, ..self.written(execution, (&[], None), cleanup)? };
         self.write(TurnWriteRequest { release: Some(release), ..request }).await.map(drop)
     }
 
     fn written(
         &self,
         execution: &Execution,
-        entries: &[Entry],
+        (entries, values): (&[Entry], Option<&Payload>),
         cleanup: Option<Cleanup>,
     ) -> Called<TurnWriteRequest> {
         let (_, lease) = self.turn()?;
@@ -105,6 +115,7 @@ impl Remote {
             seen_version: execution.version,
             seen_entries: u32::try_from(execution.entries()).unwrap_or(u32::MAX),
             entries: all_stored(entries)?,
+            values: values.map(stored).transpose()?,
             on_failure_timeout: on_failure.map(Into::into),
             on_cancel_timeout: on_cancel.map(Into::into),
             undoes: undoes.then_some(true),
@@ -223,6 +234,12 @@ impl Remote {
             self.know(blob.id, json);
         }
         Ok(payload)
+    }
+
+    pub(super) async fn values_of(&self, execution: &Execution) -> Called<Values> {
+        let Some(document) = &execution.values else { return Ok(Values::default()) };
+        let values = Values::parse(&self.open(document).await?);
+        values.ok_or_else(|| ServiceError::Corrupt { reason: "published values can't be read".to_owned() })
     }
 
     pub(super) async fn open(&self, payload: &Payload) -> Called<Json> {

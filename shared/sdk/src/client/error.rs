@@ -78,6 +78,11 @@ impl ClientError {
         Self::Unreadable { reason: format!("an unknown {what}: {word}") }
     }
 
+    /// A value that isn't of the type that the caller expects.
+    pub(super) fn of_another_type(what: &str, problem: impl std::fmt::Display) -> Self {
+        Self::Unreadable { reason: format!("{what}: {problem}") }
+    }
+
     /// The stable code of a refusal.
     pub fn code(&self) -> Option<&str> {
         match self {

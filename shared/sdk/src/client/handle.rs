@@ -66,6 +66,10 @@ impl<O> Handle<O> {
         Self { client, id, _reads: PhantomData }
     }
 
+    pub(super) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Its id.
     pub const fn id(&self) -> &ExecutionId {
         &self.id

@@ -9,10 +9,10 @@ use serde::Serialize;
 use tickover_core::duration::ZeroRule;
 use tickover_core::execution::command::{CodeTerms, StartPolicy};
 use tickover_core::flow::{OnConflict, Priority, UniqueWindow};
-use tickover_core::id::{ExecutionId, QueueName, WorkflowName};
+use tickover_core::id::{EventId, EventName, ExecutionId, QueueName, WorkflowName};
 use tickover_service::transact::Prepared;
 use tickover_wire::Word;
-use tickover_wire::request::StartRequest;
+use tickover_wire::request::{FirstEvent, StartRequest};
 
 use super::request::{self, payload, with_limits};
 use super::{Client, ClientError, Handle, Reads};
@@ -84,6 +84,57 @@ impl<O> StartExecution<O> {
     pub fn memo(mut self, memo: impl Serialize) -> Self {
         self.change(|request| {
             request.memo = Some(payload("memo", &memo)?);
+            Ok(())
+        });
+        self
+    }
+
+    /// Starts it with an event. If the execution is there already, by its id or its [`unique`](Self::unique) key, it gets
+    /// the event instead: one of the two happens, never both. One that has ended refuses it with `already_terminal`.
+    ///
+    /// The event has a random id, so that the client can repeat the call. See [`event_id`](Self::event_id).
+    ///
+    /// ```
+    /// use tickover::prelude::*;
+    /// use tickover::test::TestEnv;
+    ///
+    /// #[tickover::workflow]
+    /// async fn basket(ctx: Ctx, size: u32) -> Result<Vec<String>> {
+    ///     let mut items = vec![];
+    ///     for _ in 0..size {
+    ///         items.push(ctx.wait_for_event("add", forever()).await?);
+    ///     }
+    ///     Ok(items)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let env = TestEnv::new().workflow(basket);
+    /// let add = |item: &str| env.client().start(&basket, 2).id("basket-of-ada").with_event("add", item);
+    /// env.submit(add("a lamp")).await?; // starts it
+    /// let run = env.submit(add("a chair")).await?; // sends the event
+    /// assert_eq!(run.result().await?, ["a lamp", "a chair"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_event(mut self, name: impl Into<String>, value: impl Serialize) -> Self {
+        self.change(|request| {
+            let name = EventName::parse(name).map_err(|problem| ClientError::invalid("event", problem))?;
+            let payload = Some(payload("payload", &value)?);
+            request.event = Some(FirstEvent { name, payload, event_id: None });
+            Ok(())
+        });
+        self
+    }
+
+    /// Sets the id of the event of [`with_event`](Self::with_event), which goes before this. An event with this id counts
+    /// once for the execution, over all its runs and after its end.
+    pub fn event_id(mut self, id: impl Into<String>) -> Self {
+        self.change(|request| {
+            let id = EventId::parse(id).map_err(|problem| ClientError::invalid("event_id", problem))?;
+            let event = request.event.as_mut();
+            let event = event.ok_or_else(|| ClientError::invalid("event_id", "needs an event before it"))?;
+            event.event_id = Some(id);
             Ok(())
         });
         self
@@ -206,6 +257,10 @@ impl<O: Send + 'static> IntoFuture for StartExecution<O> {
             if request.id.is_none() && request.debounce.is_none() {
                 let id = ExecutionId::parse(request::random_id());
                 request.id = Some(id.map_err(|problem| ClientError::invalid("id", problem))?);
+            }
+            if let Some(event @ FirstEvent { event_id: None, .. }) = &mut request.event {
+                let id = EventId::parse(request::random_id());
+                event.event_id = Some(id.map_err(|problem| ClientError::invalid("event_id", problem))?);
             }
             let started = client.api.start(&request).await?;
             Ok(Handle::new(client, started.execution.id))

@@ -22,7 +22,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::StartRequest;
 
 use super::operation::{Awaited, FirstPoll, Operation};
-use super::step::{Stored, read_outcome};
+use super::step::{EndedBy, Stored, read_outcome};
 use super::time::other_kind;
 use crate::codec;
 use crate::error::Failure;
@@ -433,12 +433,13 @@ impl<O: Stored> Operation for ChildOperation<O> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let NameState::Ended { outcome, attempts, expired } =
+        let NameState::Ended { outcome, attempts, expired, last_error } =
             state.replay.name_state(self.name.as_ref()?).clone()
         else {
             return Some(Err(self.invalid("the journal has no outcome of it")));
         };
-        read_outcome(state, &self.text(), &outcome, (attempts.unwrap_or(1), expired))
+        let ended = EndedBy { attempts: attempts.unwrap_or(1), expired, last_error };
+        read_outcome(state, &self.text(), &outcome, ended)
     }
 }
 
@@ -453,13 +454,11 @@ impl<O> StartOperation<O> {
     fn names(&mut self, state: &mut State) -> Result<(StepName, StepName), FirstPoll<StepError<Failure>>> {
         // The child's name first: an error should have the name that people know.
         let child = self.child.claimed(state)?;
-        let start =
-            state.claim(&format!("{START_PREFIX}{}", self.child.text())).map_err(
-                |problem| match problem {
-                    ClaimProblem::Refused(problem) => FirstPoll::Ready(self.child.invalid(problem)),
-                    ClaimProblem::Over => FirstPoll::Over,
-                },
-            )?;
+        let start = match state.claim(&format!("{START_PREFIX}{}", self.child.text())) {
+            Ok(start) => start,
+            Err(ClaimProblem::Refused(problem)) => return Err(FirstPoll::Ready(self.child.invalid(problem))),
+            Err(ClaimProblem::Over) => return Err(FirstPoll::Over),
+        };
         Ok((start, child))
     }
 }
@@ -490,8 +489,9 @@ impl<O: Stored> Operation for StartOperation<O> {
         let text = self.child.text();
         match state.replay.name_state(child).clone() {
             // The start failed: only the entry of a failed start has a number of attempts.
-            NameState::Ended { outcome, attempts: Some(attempts), expired } => {
-                let ended: Result<O, _> = read_outcome(state, &text, &outcome, (attempts, expired))?;
+            NameState::Ended { outcome, attempts: Some(attempts), expired, last_error } => {
+                let by = EndedBy { attempts, expired, last_error };
+                let ended: Result<O, _> = read_outcome(state, &text, &outcome, by)?;
                 Some(ended.and_then(|_| Err(self.child.invalid("it wasn't started"))))
             }
             _ => Some(Ok(self.child.clone())),

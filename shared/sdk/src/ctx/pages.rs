@@ -14,7 +14,7 @@ use super::child::ChildOperation;
 use super::chunk::{ItemOutcome, Outcomes};
 use super::combine::Settled;
 use super::operation::{Awaited, FirstPoll, Operation};
-use super::step::{Stored, read_outcome};
+use super::step::{EndedBy, Stored, read_outcome};
 use crate::codec;
 use crate::error::{Error, Failure};
 use crate::step::StepError;
@@ -174,7 +174,8 @@ impl Operation for Reread {
                 format!("the journal has no outcome of {}", self.name),
             )));
         };
-        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, (1, None));
+        let by = EndedBy { attempts: 1, ..EndedBy::default() };
+        let read = read_outcome::<Outcomes, Failure>(state, self.name.as_str(), &outcome, by);
         Some(read?.map_err(Error::from))
     }
 }

@@ -119,7 +119,9 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
         let name = self.name.clone()?;
-        let NameState::Ended { outcome, attempts, expired } = state.replay.name_state(&name).clone() else {
+        let NameState::Ended { outcome, attempts, expired, last_error } =
+            state.replay.name_state(&name).clone()
+        else {
             return Some(Err(self.step.invalid("the journal has no outcome of it")));
         };
         // The journal has no number of attempts for a remote step. An exhausted step has used all attempts of its
@@ -128,7 +130,8 @@ impl<T: Stored, E: Stored + Display> Operation for StepOperation<T, E> {
             MaxAttempts::Limited(limit) => limit.get(),
             MaxAttempts::Skip | MaxAttempts::Unlimited => 1,
         };
-        read_outcome(state, &self.step.name, &outcome, (attempts.unwrap_or_else(all), expired))
+        let ended = EndedBy { attempts: attempts.unwrap_or_else(all), expired, last_error };
+        read_outcome(state, &self.step.name, &outcome, ended)
     }
 }
 
@@ -293,12 +296,23 @@ fn unwritable(code: &str, message: &str) -> Attempted {
     Attempted::Unwritable(task::Failure::new(code, message))
 }
 
-/// Converts a stored outcome, with its number of attempts and the time limit that ended it, to the step's types. `None` if it can't be read: then the execution waits for an operator.
+/// How a step came to its outcome.
+#[derive(Debug, Default)]
+pub(crate) struct EndedBy {
+    /// The number of attempts.
+    pub(crate) attempts: u32,
+    /// The time limit that ended it.
+    pub(crate) expired: Option<Expired>,
+    /// The failure of its last attempt that failed, if it timed out.
+    pub(crate) last_error: Option<task::Failure>,
+}
+
+/// Converts a stored outcome to the step's types. `None` if it can't be read: then the execution waits for an operator.
 pub(crate) fn read_outcome<T: Stored, E: Stored>(
     state: &mut State,
     step: &str,
     outcome: &StepOutcome,
-    (attempts, expired): (u32, Option<Expired>),
+    EndedBy { attempts, expired, last_error }: EndedBy,
 ) -> Option<Result<T, StepError<E>>> {
     let step = step.to_owned();
     let error = match outcome {
@@ -314,7 +328,10 @@ pub(crate) fn read_outcome<T: Stored, E: Stored>(
             Ok(last_error) => StepError::RetryExhausted { step, attempts, last_error },
             Err(failure) => StepError::Broken { step, attempts, failure },
         },
-        StepOutcome::TimedOut => StepError::TimedOut { step, expired },
+        StepOutcome::TimedOut => {
+            let last_error = last_error.map(|error| Failure::new(error.code, error.message));
+            StepError::TimedOut { step, expired, last_error }
+        }
         StepOutcome::DeadlineExceeded => StepError::DeadlineExceeded { step },
         StepOutcome::Cancelled => StepError::Cancelled { step, expired },
         StepOutcome::ResultExpired => StepError::ResultExpired { step },

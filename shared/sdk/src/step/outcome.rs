@@ -38,6 +38,11 @@ pub enum StepError<E> {
         /// Which time limit passed, and when. Absent in results of earlier versions.
         #[serde(default)]
         expired: Option<Expired>,
+        /// The last failure of its attempts, with its message cut: that for which there was no time to try again, or one
+        /// before the attempt that ran too long. Of a remote step, an error of its own type is JSON under the code
+        /// `step_error`.
+        #[serde(default)]
+        last_error: Option<Failure>,
     },
     /// The deadline of the run or of the execution leaves no time for the step.
     DeadlineExceeded {
@@ -193,7 +198,7 @@ impl<E> StepError<E> {
             Self::RetryExhausted { step, attempts, last_error } => {
                 StepError::RetryExhausted { step, attempts, last_error: turn(last_error) }
             }
-            Self::TimedOut { step, expired } => StepError::TimedOut { step, expired },
+            Self::TimedOut { step, expired, last_error } => StepError::TimedOut { step, expired, last_error },
             Self::DeadlineExceeded { step } => StepError::DeadlineExceeded { step },
             Self::Cancelled { step, expired } => StepError::Cancelled { step, expired },
             Self::ResultExpired { step } => StepError::ResultExpired { step },
@@ -233,10 +238,12 @@ impl<E: fmt::Display> fmt::Display for StepError<E> {
             Self::RetryExhausted { attempts, last_error, .. } => {
                 write!(formatter, "failed {attempts} times, the last time with: {last_error}")
             }
-            Self::TimedOut { expired: None, .. } => formatter.write_str("timed out"),
-            Self::TimedOut { expired: Some(expired), .. } => {
-                let (kind, at) = (expired.kind.as_str(), expired.deadline_at.to_rfc3339());
-                write!(formatter, "timed out ({kind}) at {at}")
+            Self::TimedOut { expired, last_error, .. } => {
+                formatter.write_str("timed out")?;
+                if let Some(Expired { kind, deadline_at }) = expired {
+                    write!(formatter, " ({}) at {}", kind.as_str(), deadline_at.to_rfc3339())?;
+                }
+                last_error.iter().try_for_each(|error| write!(formatter, "; its last error: {error}"))
             }
             Self::DeadlineExceeded { .. } => {
                 formatter.write_str("has no time left before the deadline of its run or execution")
@@ -293,7 +300,7 @@ mod tests {
     }
 
     fn timed_out() -> Result<u32, StepError<Failure>> {
-        Err(StepError::TimedOut { step: "charge".to_owned(), expired: None })
+        Err(StepError::TimedOut { step: "charge".to_owned(), expired: None, last_error: None })
     }
 
     fn exhausted() -> Result<u32, StepError<Failure>> {
@@ -355,6 +362,9 @@ mod tests {
     #[test]
     fn every_outcome_names_its_step() {
         assert_eq!(timed_out().unwrap_err().to_string(), "step `charge` timed out");
+        let last_error = Some(Failure::new("declined", "no funds"));
+        let late = StepError::<Failure>::TimedOut { step: "charge".to_owned(), expired: None, last_error };
+        assert_eq!(late.to_string(), "step `charge` timed out; its last error: declined: no funds");
         assert_eq!(
             exhausted().unwrap_err().to_string(),
             "step `charge` failed 4 times, the last time with: declined: no funds"

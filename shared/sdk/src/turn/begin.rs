@@ -213,12 +213,12 @@ impl Driver {
         let now = self.service.now();
         self.seen_wakes = self.seen_wakes.max(read.wakes);
         let mut state = self.shared.lock();
-        for (name, EndedStep { outcome, expired, ended_at, .. }) in read.outcomes {
+        for (name, EndedStep { outcome, expired, last_error, ended_at, .. }) in read.outcomes {
             if state.replay.name_state(&name).is_open() {
                 // When a deleted record ended is unknown. Another process's clock may be ahead.
                 let is_known = outcome != StepOutcome::ResultExpired;
                 let at = if is_known { ended_at.min(now) } else { now };
-                let (attempts, errors) = (None, vec![]);
+                let (attempts, errors) = (None, last_error.into_iter().collect());
                 state.replay.push(at, Happened::Step { name, outcome, attempts, expired, errors });
             }
         }

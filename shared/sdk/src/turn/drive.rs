@@ -220,6 +220,7 @@ impl Driver {
         // the last turn.
         self.service.renew_callback_secrets().await;
         self.read_outcomes_now().await?;
+        self.read_published().await?;
         loop {
             let now = self.service.now();
             if self.is_lease_over(now) {
@@ -410,6 +411,8 @@ impl Driver {
     }
 
     async fn apply_verdict(&mut self, verdict: Verdict) -> Result<TurnEnd, Halt> {
+        // The code goes no further: what it has published is the last of this run.
+        self.is_replayed |= matches!(verdict, Verdict::Failed(_) | Verdict::ContinueAsNew(_));
         match verdict {
             Verdict::Failed(error) => {
                 self.stop_steps();

@@ -19,6 +19,7 @@ use tickover_service::warn_unless_logged;
 use super::TurnEnd;
 use super::drive::{Driver, Halt};
 use super::need::Need;
+use super::published::kept;
 use super::state::UndoStage;
 use crate::backend::Backend;
 use crate::error::{Cause, Error, Failure};
@@ -105,6 +106,7 @@ impl Driver {
             let events: BTreeSet<_> = state.open().filter_map(Need::event_without_end).cloned().collect();
             (state.replay.take_fresh(), awaits, events)
         };
+        let values = kept(&self.service, self.to_publish()).await?;
         let suspend = Suspend {
             lease: self.lease,
             entries,
@@ -114,6 +116,7 @@ impl Driver {
             awaits_others,
             events: events.into_iter().collect(),
             cleanup: self.cleanup(),
+            values,
         };
         match self.service.suspend_turn(&self.record, suspend).await? {
             Suspended::Done(record) => {
@@ -124,6 +127,7 @@ impl Driver {
                 let mut state = self.shared.lock();
                 state.replay.rebuild(&journal);
                 state.facts.update(&record);
+                state.published.written(&record);
                 drop(state);
                 self.record = *record;
                 Ok(None)
@@ -139,7 +143,7 @@ impl Driver {
         // An attempt without a journal entry would be forgotten.
         self.note_retries();
         let now = self.service.now();
-        let has_fresh = self.shared.lock().replay.has_fresh();
+        let has_fresh = self.shared.lock().replay.has_fresh() || self.to_publish().is_some();
         if has_fresh && let Some(end) = self.suspend(now).await? {
             return Ok(end);
         }
@@ -200,7 +204,8 @@ impl Driver {
         self.stop_steps();
         self.finish_jobs().await?;
         let entries = self.shared.lock().replay.take_fresh();
-        let close = Close { lease: self.lease, entries, ending, cleanup: self.cleanup() };
+        let values = kept(&self.service, self.to_publish()).await?;
+        let close = Close { lease: self.lease, entries, ending, cleanup: self.cleanup(), values };
         self.service.close_turn(&self.record, close).await?;
         Ok(TurnEnd::Closed)
     }
@@ -220,10 +225,12 @@ impl Driver {
     async fn write_fresh(&mut self) -> Result<(), Halt> {
         self.note_retries();
         let entries = self.shared.lock().replay.take_fresh();
-        if !entries.is_empty() {
+        let values = kept(&self.service, self.to_publish()).await?;
+        if !entries.is_empty() || values.is_some() {
             let (lease, cleanup) = (self.lease, self.cleanup());
-            let record = Record { lease, entries, cleanup, timed_attempts: None };
+            let record = Record { lease, entries, cleanup, timed_attempts: None, values };
             self.record = self.service.record_progress(&self.record, record).await?;
+            self.shared.lock().published.written(&self.record);
         }
         Ok(())
     }

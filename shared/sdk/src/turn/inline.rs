@@ -256,6 +256,8 @@ impl Driver {
                 Err(Box::new(Failed { attempt, first_at, error, at, reported, before }))
             }
         };
+        // The failure for which there was no time to try again.
+        let mut last_failure = None;
         // The outcome of the step, or the failed attempt that is followed by another one.
         let ending = match how {
             How::Broken(error) => return Err(error.into()),
@@ -273,7 +275,12 @@ impl Driver {
                 if is_final {
                     Ok((StepOutcome::Failed { error }, None))
                 } else {
-                    then(inline.policy.after_failure(&ended, &failure.code, bounds, error), &failure)
+                    let after = inline.policy.after_failure(&ended, &failure.code, bounds, error);
+                    if matches!(after, AfterFailure::TimedOut(_)) {
+                        let error = failure.cut(MESSAGE_MAX);
+                        last_failure = Some(FailedAttempt { at: now, attempt, error });
+                    }
+                    then(after, &failure)
                 }
             }
             How::TimedOut(expired) => {
@@ -289,7 +296,10 @@ impl Driver {
         match (ending, inline) {
             (Err(failed), Some(inline)) => self.try_again(replay, inline, *failed, now),
             (Err(_), None) => {}
-            (Ok((outcome, expired)), inline) => {
+            (Ok((outcome, expired)), mut inline) => {
+                if let (Some(failed), Some(inline)) = (last_failure, &mut inline) {
+                    inline.note_failure(failed);
+                }
                 let errors = inline.map(|inline| inline.end()).unwrap_or_default();
                 replay.push(now, Happened::Step { name, outcome, attempts: Some(attempt), expired, errors });
             }

@@ -143,7 +143,10 @@ impl Driver {
     /// Takes over the record that suspended the turn.
     pub(super) fn suspended(&mut self, record: Execution) {
         // If entries of others are in segments, the number of entries differs, and the run isn't kept.
-        let _: Merged = self.shared.lock().replay.merge(&record);
+        let mut state = self.shared.lock();
+        state.published.written(&record);
+        let _: Merged = state.replay.merge(&record);
+        drop(state);
         self.record = record;
     }
 
@@ -151,7 +154,8 @@ impl Driver {
     fn bytes(&self) -> usize {
         let code = self.body.as_ref().map_or(0, |body| size_of_val(&**body));
         let input = self.record.input.as_ref().map_or(0, Payload::bytes);
-        code + input + self.shared.lock().replay.bytes()
+        let state = self.shared.lock();
+        code + input + state.replay.bytes() + state.published.bytes()
     }
 
     /// Whether the turn has been told what came since this one was suspended.

@@ -17,6 +17,7 @@ use tickover_service::ServiceError;
 
 use super::facts::Facts;
 use super::need::{Inline, Need, Rank, Stage, Waiting};
+use super::published::Published;
 use crate::ctx::UndoStep;
 use crate::error::Error;
 
@@ -44,6 +45,8 @@ pub(crate) struct State {
     pub(super) last_delivered: Option<StepName>,
     /// What the code has asked for so far, with the inputs, if a test compares replays.
     pub(super) asked: Option<Vec<String>>,
+    /// What the code has published.
+    pub(crate) published: Published,
     /// What ends the turn: requested by the code, or found by the driver.
     pub(crate) verdict: Option<Verdict>,
     /// The undo steps, in order of registration. They run in reverse order.
@@ -114,6 +117,7 @@ impl State {
             polls: 0,
             last_delivered: None,
             asked: None,
+            published: Published::default(),
             verdict: None,
             undoing: vec![],
             undo: UndoStage::NotYet,

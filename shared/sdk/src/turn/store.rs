@@ -14,6 +14,7 @@ use tickover_service::warn_unless_logged;
 use super::drive::{Done, Driver, Halt};
 use super::inline::reported_to;
 use super::need::{Need, Stage};
+use super::published::kept;
 use super::state::State;
 use crate::keeper::{Extend, Keeper};
 
@@ -42,11 +43,16 @@ impl Driver {
             (state.replay.take_fresh(), Some(state.under_way()))
         };
         self.busy.writing = true;
-        let (service, record) = (self.service.clone(), self.record.clone());
-        let brought = Record { lease: self.lease, entries, cleanup: self.cleanup(), timed_attempts };
+        let values = self.to_publish();
+        let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
+        let cleanup = self.cleanup();
         self.jobs.push(Box::pin(async move {
-            let stored = service.record_progress(&record, brought).await;
-            Done::Stored(stored.map(Box::new))
+            let stored = async {
+                let values = kept(&service, values).await?;
+                let brought = Record { lease, entries, cleanup, timed_attempts, values };
+                service.record_progress(&record, brought).await
+            };
+            Done::Stored(stored.await.map(Box::new))
         }));
     }
 
@@ -55,6 +61,7 @@ impl Driver {
         let merged = {
             let mut state = self.shared.lock();
             state.facts.update(&record);
+            state.published.written(&record);
             state.replay.merge(&record)
         };
         self.record = record;
@@ -142,7 +149,8 @@ impl Driver {
         let extend: Extend = Box::new(move || {
             let (service, record, receipt) = (service.clone(), record.clone(), receipt.clone());
             Box::pin(async move {
-                let renewed = service.heartbeat_turn(&record, lease, vec![], receipt.as_deref()).await?;
+                let renewed =
+                    service.heartbeat_turn(&record, lease, (vec![], None), receipt.as_deref()).await?;
                 Ok(renewed.turn().map_or(Timestamp::EPOCH, |turn| turn.lease_expires_at))
             })
         });
@@ -166,7 +174,7 @@ impl Driver {
         let receipt = self.receipt.clone();
         // A type of its own, as each write of a turn has: the compiler gives up on the future of a worker otherwise.
         let renewed =
-            self.service.heartbeat_turn(&self.record, self.lease, vec![], receipt.as_deref()).boxed();
+            self.service.heartbeat_turn(&self.record, self.lease, (vec![], None), receipt.as_deref()).boxed();
         let renewed = renewed.await?;
         self.stored(renewed)?;
         if self.is_lease_over(self.service.now()) { Err(Halt::Lost) } else { Ok(()) }
@@ -189,11 +197,15 @@ impl Driver {
             note_reports(&mut state, now);
             state.replay.take_fresh()
         };
+        let values = self.to_publish();
         let (service, record, lease) = (self.service.clone(), self.record.clone(), self.lease);
         let receipt = self.receipt.clone();
         self.jobs.push(Box::pin(async move {
-            let result = service.heartbeat_turn(&record, lease, entries, receipt.as_deref()).await;
-            Done::Heartbeat(result.map(Box::new))
+            let renewed = async {
+                let brought = (entries, kept(&service, values).await?);
+                service.heartbeat_turn(&record, lease, brought, receipt.as_deref()).await
+            };
+            Done::Heartbeat(renewed.await.map(Box::new))
         }));
     }
 
@@ -216,6 +228,7 @@ impl Driver {
                 let pause = Millis::new((length.as_u64() / 10).max(1));
                 self.busy.next_heartbeat_at = Some(self.service.now().plus(pause));
                 let mut state = self.shared.lock();
+                state.published.not_written();
                 if state.replay.unwritten().any(|entry| !is_report(entry)) {
                     state.replay.put_back();
                 }

@@ -272,7 +272,13 @@ async fn a_child_of_a_lost_turn_is_ended_with_its_run_and_stays_if_the_run_conti
     let taken = scene.work("workflows", Millis::from_secs(60)).await.pop();
     let Some(Work::Turn(turn)) = taken else { unreachable!("{taken:?}") };
     let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
-    let close = Close { lease: turn.lease, entries: entries.clone(), ending, cleanup: Cleanup::default() };
+    let close = Close {
+        lease: turn.lease,
+        entries: entries.clone(),
+        ending,
+        cleanup: Cleanup::default(),
+        values: None,
+    };
     scene.service.close_turn(&turn.execution, close).await.unwrap();
     scene.service.end_started(&lost, &entries).await.unwrap();
     assert_eq!(scene.status("minor").await.as_str(), "pending");

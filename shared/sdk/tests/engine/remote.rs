@@ -62,7 +62,7 @@ async fn typed_results_errors_and_timeouts_come_back_from_other_workers() {
         "4 0 ",
         r#"RetryExhausted { step: "jam", attempts: 2, last_error: Jam { tray: 2 } } "#,
         r#"TimedOut { step: "late", expired: Some(Expired { kind: ScheduleToClose, "#,
-        "deadline_at: Timestamp(1767225861000) }) } ",
+        "deadline_at: Timestamp(1767225861000) }), last_error: None } ",
         r#"Failed { step: "once", error: Jam { tray: 2 } }"#,
     );
     assert_eq!(ended.output::<String>(), expected);

@@ -30,7 +30,7 @@ const LOOK: Millis = Millis::from_secs(10);
 /// A step's result, or the step and the time limit that ended it.
 pub(crate) fn shown<T: Debug>(outcome: Result<T, StepError<Failure>>) -> String {
     match outcome {
-        Err(StepError::TimedOut { step, expired: Some(Expired { kind, .. }) }) => {
+        Err(StepError::TimedOut { step, expired: Some(Expired { kind, .. }), .. }) => {
             format!("{step} timed out: {}", kind.as_str())
         }
         Err(StepError::Cancelled { step, expired: Some(Expired { kind, .. }) }) => {

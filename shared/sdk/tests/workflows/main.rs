@@ -6,6 +6,7 @@ mod crashes;
 mod exports;
 mod map;
 mod one_death;
+mod published;
 mod reruns;
 mod telling;
 mod test_kit;

@@ -105,3 +105,65 @@ async fn a_real_timeout_costs_nothing_while_no_step_runs() {
     assert_eq!(env.start(&retries, ()).await.unwrap().result().await, Ok(2));
     assert!(begun.elapsed() < real_timeout, "the wait for the next attempt took real time");
 }
+
+/// Two attempts fail, and the third one hangs.
+#[tickover::step(retry = "fixed(5, 1s)", timeout = "1m")]
+async fn hangs_at_last() -> Result<()> {
+    let attempt = step_info().map_or(0, |info| info.attempt);
+    if attempt < 3 {
+        return Err(Error::new("offline", format!("attempt {attempt}")));
+    }
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    Ok(())
+}
+
+/// There is no time for another attempt.
+#[tickover::step(retry = "fixed(5, 1h)", timeout = "1m")]
+async fn fails_too_late() -> Result<()> {
+    Err(Error::new("offline", "the only attempt"))
+}
+
+/// Another turn makes the second attempt, which hangs.
+#[tickover::step(retry = "fixed(5, 30s)", timeout = "1m")]
+async fn hangs_in_another_turn() -> Result<()> {
+    if step_info().is_some_and(|info| info.attempt == 1) {
+        return Err(Error::new("offline", "in an earlier turn"));
+    }
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    Ok(())
+}
+
+#[tickover::step(timeout = "1m")]
+async fn hangs_at_once() -> Result<()> {
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    Ok(())
+}
+
+#[tickover::workflow]
+async fn too_late(ctx: Ctx, remotely: bool) -> Result<Vec<String>> {
+    let steps = [hangs_at_last(), fails_too_late(), hangs_in_another_turn(), hangs_at_once()];
+    let mut last = vec![];
+    for step in steps {
+        let step = if remotely { step.remote() } else { step };
+        last.push(match ctx.step(step).await {
+            Err(StepError::TimedOut { last_error: Some(error), .. }) => error.to_string(),
+            Err(StepError::TimedOut { last_error: None, .. }) => "nothing".to_owned(),
+            other => format!("{other:?}"),
+        });
+        ctx.sleep(format!("replay[{}]", last.len()), "1h").await?;
+    }
+    Ok(last)
+}
+
+#[tokio::test]
+async fn a_step_that_timed_out_has_the_last_error_of_its_attempts_wherever_it_was_recorded() {
+    let env = TestEnv::new().workflow(too_late);
+    let env = env.step::<hangs_at_last>().step::<fails_too_late>();
+    let env = env.step::<hangs_in_another_turn>().step::<hangs_at_once>();
+    for remotely in [false, true] {
+        let last = env.start(&too_late, remotely).await.unwrap().result().await.unwrap();
+        let errors =
+            ["attempt 2", "the only attempt", "in an earlier turn"].map(|text| format!("offline: {text}"));
+        assert_eq!(last, [&errors[..], &["nothing".to_owned()]].concat(), "remotely: {remotely}");
+    }
+}

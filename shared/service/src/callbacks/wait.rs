@@ -54,7 +54,7 @@ impl Service {
                 Found::Fresh => return Ok(true),
                 Found::Open(before) => before,
             };
-            self.check_event(Some(&json))?;
+            self.check_payload(Some(&json))?;
             if kept.is_none() {
                 kept = Some(self.store_payload(json.clone()).await?);
             }

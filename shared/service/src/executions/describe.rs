@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::RunEnd;
+use tickover_core::execution::values::Values;
 use tickover_core::execution::{Execution, ExecutionOutcome};
 use tickover_core::id::ExecutionId;
 use tickover_core::limits::WAIT_MAX;
@@ -24,9 +25,9 @@ use crate::telemetry::field;
 use crate::waits;
 
 /// The wait before the second read of an execution that isn't closed yet; it doubles each time.
-const LOOK_AFTER: Millis = Millis::new(10);
+pub(super) const LOOK_AFTER: Millis = Millis::new(10);
 /// The upper bound of that wait.
-const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
+pub(super) const LOOK_AFTER_MAX: Millis = Millis::from_secs(1);
 /// How many entries of a list are read at once.
 const READ_AT_ONCE: usize = 100;
 /// Why a list needs a workflow, where there is no list of all executions.
@@ -43,6 +44,8 @@ pub struct Described {
     pub labels: Option<Json>,
     pub memo: Option<Json>,
     pub output: Option<Json>,
+    /// The values that its code has published.
+    pub values: Values,
     /// The key that holds it back; only looked up for one execution.
     pub waits_at: Option<Box<WaitsAt>>,
     /// Whether its next turn waits for a queue that is paused, as far as that was looked up.
@@ -60,12 +63,14 @@ impl Described {
         let details = json(execution.details.as_ref());
         let details = details.and_then(|json| serde_json::from_str(json.as_str()).ok());
         let Details { labels, memo } = details.unwrap_or_default();
+        let values = json(execution.values.as_ref()).and_then(|json| Values::parse(&json));
         Self {
             execution,
             input,
             labels: labels.map(Json::from),
             memo: memo.map(Json::from),
             output,
+            values: values.unwrap_or_default(),
             waits_at: None,
             in_paused_queue: false,
         }
@@ -132,10 +137,11 @@ impl Service {
 
     /// Loads the payloads of a record.
     pub async fn execution_with_payloads(&self, execution: Execution) -> Result<Described, ServiceError> {
-        let (input, details, output) = futures::try_join!(
+        let (input, details, output, values) = futures::try_join!(
             self.payload(execution.input.as_ref()),
             self.payload(execution.details.as_ref()),
             self.payload(output_of(&execution)),
+            self.values_of(&execution),
         )?;
         let details = match &details {
             Some(json) => serde_json::from_str(json.as_str()).map_err(|_| ServiceError::Corrupt {
@@ -144,7 +150,7 @@ impl Service {
             None => Details::default(),
         };
         let (labels, memo) = (details.labels.map(Json::from), details.memo.map(Json::from));
-        Ok(Described { input, labels, memo, output, ..Described::inline(execution) })
+        Ok(Described { input, labels, memo, output, values, ..Described::inline(execution) })
     }
 
     /// Reads an execution once it has its outcome, or after `wait` (at most 20 s), whichever comes first.

@@ -42,8 +42,8 @@ pub struct Seen {
 pub enum TurnWrite {
     /// New entries. The turn continues.
     Record(Record),
-    /// The same, and the lease is extended.
-    Heartbeat(Vec<Entry>),
+    /// The same, and the lease is extended. It may bring published values, too.
+    Heartbeat(Vec<Entry>, Option<Payload>),
     Suspend(Suspend),
     Close(Close),
     Release {
@@ -112,7 +112,7 @@ impl Service {
         let lease = token.lease;
         let command = match write {
             TurnWrite::Record(record) => Command::Record(Record { lease, ..record }),
-            TurnWrite::Heartbeat(entries) => Command::Heartbeat { lease, entries },
+            TurnWrite::Heartbeat(entries, values) => Command::Heartbeat { lease, entries, values },
             TurnWrite::Suspend(suspend) => Command::Suspend(Suspend { lease, ..suspend }),
             TurnWrite::Close(close) => Command::Close(Close { lease, ..close }),
             TurnWrite::Release { after, reason, cleanup } => {
@@ -133,8 +133,8 @@ impl Service {
         let mut journal = None;
         let (written, is_over) = match command {
             Command::Record(record) => (self.record_progress(&execution, record).await?, false),
-            Command::Heartbeat { lease, entries } => {
-                (self.heartbeat_turn(&execution, lease, entries, receipt).await?, false)
+            Command::Heartbeat { lease, entries, values } => {
+                (self.heartbeat_turn(&execution, lease, (entries, values), receipt).await?, false)
             }
             Command::Suspend(suspend) => match self.suspend_turn(&execution, suspend).await? {
                 Suspended::Done(written) => (*written, true),

@@ -9,7 +9,7 @@ use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened, pending_events};
 use tickover_core::id::{BlobId, EventId, EventName, ExecutionId, Incarnation};
 use tickover_core::limits;
-use tickover_core::payload::Json;
+use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 use tickover_core::trace::TraceContext;
 
@@ -25,6 +25,15 @@ use crate::service::Service;
 const EVENTS_PAGE: usize = 500;
 /// Bytes of payloads after which a page ends: an answer has 6 MiB, and the last payload is added to this size.
 const EVENTS_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// An event to be sent.
+#[derive(Clone, Debug)]
+pub struct SentEvent {
+    pub name: EventName,
+    /// Of several events with one id, the first counts.
+    pub id: Option<EventId>,
+    pub payload: Option<Json>,
+}
 
 /// The answer to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,55 +83,68 @@ impl Service {
         event_id: Option<EventId>,
         payload: Option<Json>,
     ) -> Result<EventSent, ServiceError> {
-        self.send_event_traced(id, name, event_id, payload, None).await
+        self.send_event_traced(id, SentEvent { name, id: event_id, payload }, None).await
     }
 
     /// The same for an event that belongs to a trace. An execution that has no trace yet gets this one.
     pub async fn send_event_traced(
         &self,
         id: &ExecutionId,
-        name: EventName,
-        event_id: Option<EventId>,
-        payload: Option<Json>,
+        event: SentEvent,
         trace: Option<TraceContext>,
     ) -> Result<EventSent, ServiceError> {
-        if is_reserved(&name) {
-            return Err(Reject::field("name", "is the name of a callback: report with its token").into());
-        }
-        self.check_event(payload.as_ref())?;
-        let mut kept = None;
+        self.check_event(&event)?;
+        let (execution, duplicate) = self.offer_event(id, event, None, trace).await?;
+        Ok(EventSent { duplicate, pending: execution.pending_events })
+    }
+
+    /// The same for an event that is checked. Returns the execution, and whether it had an event with this id before.
+    /// `kept` is the payload if it is stored already.
+    pub(super) async fn offer_event(
+        &self,
+        id: &ExecutionId,
+        event: SentEvent,
+        mut kept: Option<Payload>,
+        trace: Option<TraceContext>,
+    ) -> Result<(Execution, bool), ServiceError> {
+        let trace = self.carried(trace);
         let mut tries = Tries::default();
         loop {
             let Some(execution) = self.load_execution(id).await? else {
                 return Err(Reject::NoExecution.into());
             };
-            let known = self.is_known(&execution, event_id.as_ref()).await?;
+            let known = self.is_known(&execution, event.id.as_ref()).await?;
             if execution.closed().is_some() {
                 let is_known = |id| execution.journal.iter().any(|entry| entry.is_event(id));
-                let is_repeated = known || event_id.as_ref().is_some_and(is_known);
+                let is_repeated = known || event.id.as_ref().is_some_and(is_known);
                 let reject = Reject::ExecutionClosed { status: execution.status() };
-                let sent = EventSent { duplicate: true, pending: execution.pending_events };
-                return if is_repeated { Ok(sent) } else { Err(reject.into()) };
+                return if is_repeated { Ok((execution, true)) } else { Err(reject.into()) };
             }
-            if let (Some(json), None, false) = (&payload, &kept, known) {
+            if let (Some(json), None, false) = (&event.payload, &kept, known) {
                 kept = Some(self.store_payload(json.clone()).await?);
             }
             let seen = execution.stage();
-            let (name, event_id, payload) = (name.clone(), event_id.clone(), kept.clone());
-            let trace = self.carried(trace);
+            let (name, event_id, payload) = (event.name.clone(), event.id.clone(), kept.clone());
             let offer = SendEvent { name, id: event_id, payload, known, seen, trace, bound: None };
             let record = Known::Record(Box::new(execution));
             let decision = self.drive_execution(id, record, &Command::SendEvent(offer)).await?;
             let (execution, reply) = decision.outcome?;
             if let Reply::EventSent { duplicate } = reply {
-                return Ok(EventSent { duplicate, pending: execution.pending_events });
+                return Ok((execution, duplicate));
             }
             // More events have left the record after this call had looked for this one.
             self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
         }
     }
 
-    pub(crate) fn check_event(&self, payload: Option<&Json>) -> Result<(), Reject> {
+    pub(super) fn check_event(&self, event: &SentEvent) -> Result<(), Reject> {
+        if is_reserved(&event.name) {
+            return Err(Reject::field("name", "is the name of a callback: report with its token"));
+        }
+        self.check_payload(event.payload.as_ref())
+    }
+
+    pub(crate) fn check_payload(&self, payload: Option<&Json>) -> Result<(), Reject> {
         limits::check("payload_bytes", payload.map_or(0, Json::len), self.limits.payload_bytes)?;
         limits::check("json_depth", payload.map_or(0, Json::depth), limits::JSON_DEPTH_MAX)
     }

@@ -58,8 +58,9 @@ impl Service {
         let next = (end < journal.len()).then(|| format!("{}.{end}", execution.run));
         execution.journal.clear();
         execution.sealed = None;
-        // Labels and memo aren't seen by the code.
+        // Labels and memo aren't seen by the code, and a replay publishes its values again.
         execution.details = None;
+        execution.values = None;
         if let Some(input) = &mut execution.input {
             self.put_inline(input, payloads).await?;
         }

@@ -10,6 +10,7 @@
 //! | those that hadn't | begin again | begin again | | |
 //! | callbacks, with their tokens | kept | kept | | |
 //! | events that no wait has taken | kept | kept | | kept, except by a restart |
+//! | published values, which no entry has | kept | kept | kept | kept |
 //! | what ran after the failure: `on_failure`, undo steps | | | | |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde::{Deserialize, Serialize};
-use tickover_core::execution::journal::{StepOutcome, TYPED_ERROR, is_own_child};
+use tickover_core::execution::journal::{FailedAttempt, StepOutcome, TYPED_ERROR, is_own_child};
 use tickover_core::execution::{Closed, Execution, ExecutionOutcome};
 use tickover_core::id::{ExecutionId, StepName, TaskId};
 use tickover_core::payload::{BlobRef, Json, Payload};
 use tickover_core::retry::MaxAttempts;
-use tickover_core::task::{Failure, Outcome, Task};
+use tickover_core::task::{Ending, Failure, Outcome, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timeout::Expired;
 
@@ -26,6 +26,9 @@ pub struct EndedStep {
     /// The time limit that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expired: Option<Expired>,
+    /// The last attempt that failed, if the step timed out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<FailedAttempt>,
     /// The number of its attempts; 0 if that isn't known, and for a child.
     #[serde(default)]
     pub attempts: u32,
@@ -35,7 +38,8 @@ pub struct EndedStep {
 
 impl EndedStep {
     const fn gone() -> Self {
-        Self { outcome: StepOutcome::ResultExpired, expired: None, attempts: 0, ended_at: Timestamp::EPOCH }
+        let outcome = StepOutcome::ResultExpired;
+        Self { outcome, expired: None, last_error: None, attempts: 0, ended_at: Timestamp::EPOCH }
     }
 }
 
@@ -129,7 +133,8 @@ impl Service {
             }
         };
         let (expired, attempts) = (task.expired(), task.attempt);
-        Ok(Some(EndedStep { outcome, expired, attempts, ended_at: ended.ended_at }))
+        let last_error = if outcome == StepOutcome::TimedOut { last_error(task) } else { None };
+        Ok(Some(EndedStep { outcome, expired, last_error, attempts, ended_at: ended.ended_at }))
     }
 
     /// A result, copied for the journal: its own item may be deleted before the execution ends.
@@ -235,7 +240,8 @@ impl Service {
                 child_as_recorded(outcome)
             }
         };
-        Ok(EndedStep { outcome, expired: child.expired(), attempts: 0, ended_at: closed.ended_at })
+        let (expired, ended_at) = (child.expired(), closed.ended_at);
+        Ok(EndedStep { outcome, expired, last_error: None, attempts: 0, ended_at })
     }
 }
 
@@ -272,6 +278,12 @@ fn error_json(failure: &Failure) -> Json {
         let text = serde_json::json!({ "code": failure.code, "message": failure.message }).to_string();
         Json::parse(text).unwrap_or_else(|| Json::string(&failure.code))
     })
+}
+
+/// The last attempt for which a worker reported an error.
+fn last_error(task: &Task) -> Option<FailedAttempt> {
+    let failed = task.history.iter().rev().find(|past| past.ending == Ending::Failed)?;
+    Some(FailedAttempt { at: failed.ended_at, attempt: failed.attempt, error: failed.error.clone()? })
 }
 
 /// Whether a failed task had several attempts and used all of them.

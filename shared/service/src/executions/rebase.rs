@@ -36,7 +36,7 @@ impl Service {
         let (lease, entries, ending) = match &mut command {
             Command::Record(record) => (record.lease, &mut record.entries, None),
             Command::Suspend(suspend) => (suspend.lease, &mut suspend.entries, None),
-            Command::Heartbeat { lease, entries } => (*lease, entries, None),
+            Command::Heartbeat { lease, entries, .. } => (*lease, entries, None),
             Command::Close(close) => (close.lease, &mut close.entries, Some(&mut close.ending)),
             Command::Start(_)
             | Command::Bounce(_)

@@ -77,8 +77,9 @@ impl Service {
             let keep = Write::Extend { item: Expiring::Blob(at.id), expires_at: to };
             Some(Kept { entry, keep })
         };
-        let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
-        let mut parts: Vec<Kept> = own.into_iter().flatten().filter_map(|own| payload(own, 0)).collect();
+        let own = [&execution.input, &execution.details, &execution.values].into_iter().map(Option::as_ref);
+        let own = own.chain([execution.output()]);
+        let mut parts: Vec<Kept> = own.flatten().filter_map(|own| payload(own, 0)).collect();
         let mut entries = 0;
         let mut add = |parts: &mut Vec<Kept>, more: &[Entry]| {
             for entry in more {

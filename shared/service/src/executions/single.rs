@@ -6,7 +6,7 @@
 use tickover_core::command::Context;
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Bounce, Command, Given, Start};
+use tickover_core::execution::command::{Bounce, Command, FirstEvent, Given, Start};
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Debounce, OnConflict, UniqueWindow};
 use tickover_core::id::{ExecutionId, Fingerprint, Incarnation, Owner, QueueName};
@@ -34,12 +34,13 @@ impl Service {
         request: &StartRequest,
         queue: &QueueName,
         single: Single<'_>,
+        event: Option<&FirstEvent>,
     ) -> Result<Started, ServiceError> {
         if let Some(id) = &request.id
             && self.load_execution(id).await?.is_some_and(|found| !is_fence(&found))
         {
             // Perhaps the same request, repeated after the key went on to another execution.
-            return self.start_as(request.clone(), queue.clone(), None).await;
+            return self.start_as(request.clone(), queue.clone(), None, event.cloned()).await;
         }
         let key = single.digest("execution");
         let (mut tries, _turn) = (Tries::default(), self.turns.take(format!("key {key}")).await);
@@ -60,7 +61,7 @@ impl Service {
                 },
             };
             if let Some(own) = free
-                && let Some(started) = self.start_with_key(request, queue, own, key, stored).await?
+                && let Some(started) = self.start_with_key(request, queue, own, (key, stored), event).await?
             {
                 return Ok(started);
             }
@@ -159,8 +160,8 @@ impl Service {
         request: &StartRequest,
         queue: &QueueName,
         own: (ExecutionId, Incarnation),
-        key: Fingerprint,
-        replaces: Option<KeyRecord>,
+        (key, replaces): (Fingerprint, Option<KeyRecord>),
+        event: Option<&FirstEvent>,
     ) -> Result<Option<Started>, ServiceError> {
         let mut request = request.clone();
         if let Some(debounce) = &request.flow.debounce {
@@ -172,7 +173,7 @@ impl Service {
         if !self.put_key(record, replaces).await? {
             return Ok(None);
         }
-        let started = self.start_as(request, queue.clone(), Some(own)).await?;
+        let started = self.start_as(request, queue.clone(), Some(own), event.cloned()).await?;
         // If it is a fence, this process was so late that another one has taken the key.
         Ok(Some(started).filter(|started| !is_fence(&started.execution)))
     }

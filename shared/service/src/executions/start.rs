@@ -3,15 +3,16 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
-use tickover_core::execution::command::{Command, EndedChild, Given, Start};
+use tickover_core::execution::command::{Command, EndedChild, FirstEvent, Given, Start};
 use tickover_core::execution::decision::Reply;
 use tickover_core::flow::{Paced, Rate};
 use tickover_core::id::{ExecutionId, Incarnation, QueueName};
 use tickover_core::limits;
 use tickover_core::payload::Json;
 
-use super::{StartRequest, Started};
-use crate::drive::Known;
+use super::{SentEvent, StartRequest, Started};
+use crate::contention::Tries;
+use crate::drive::{CONFLICT_WAIT, Known};
 use crate::error::ServiceError;
 use crate::flow::admission;
 use crate::service::Service;
@@ -23,15 +24,55 @@ const TIMEOUT_MIN: tickover_core::duration::Millis = tickover_core::duration::Mi
 const LARGE_BYTES: usize = 1024;
 
 impl Service {
-    /// Starts an execution, or finds the execution with this id.
+    /// Starts an execution, or finds the execution with this id. A request with an event starts it with that event, or
+    /// sends the event to the execution that is there: one of the two, because the id is taken by one write.
     pub async fn start(&self, request: StartRequest) -> Result<Started, ServiceError> {
         self.check_start(&request)?;
+        match request.event.clone() {
+            None => self.start_or_find(request, None).await,
+            // Boxed, because the future of each start would contain all of this, and few have an event.
+            Some(event) => Box::pin(self.start_or_send(request, event)).await,
+        }
+    }
+
+    async fn start_or_send(&self, request: StartRequest, event: SentEvent) -> Result<Started, ServiceError> {
+        let payload = match event.payload.clone() {
+            Some(json) => Some(self.store_payload(json).await?),
+            None => None,
+        };
+        let SentEvent { name, id, .. } = event.clone();
+        let first = FirstEvent { name, id, payload };
+        let mut tries = Tries::default();
+        loop {
+            let found = self.start_or_find(request.clone(), Some(first.clone())).await?;
+            if !found.existed {
+                return Ok(found);
+            }
+            let (event, kept) = (event.clone(), first.payload.clone());
+            match self.offer_event(&found.execution.id, event, kept, request.trace).await {
+                Ok((execution, _)) => return Ok(Started { execution, existed: true }),
+                // It has ended since it was found, and may have let its key go.
+                Err(ServiceError::Rejected(Reject::ExecutionClosed { .. } | Reject::NoExecution))
+                    if found.execution.closed().is_none() =>
+                {
+                    self.once_more_soon(&mut tries, CONFLICT_WAIT).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn start_or_find(
+        &self,
+        request: StartRequest,
+        event: Option<FirstEvent>,
+    ) -> Result<Started, ServiceError> {
         let queue = self.queue_for(&request).await?;
         if let Some(single) = Single::of(&request.flow) {
             // Boxed, because the future of each start would contain all of this, and few have such a key.
-            return Box::pin(self.start_single(&request, &queue, single)).await;
+            return Box::pin(self.start_single(&request, &queue, single, event.as_ref())).await;
         }
-        self.start_as(request, queue, None).await
+        self.start_as(request, queue, None, event).await
     }
 
     /// Starts an execution as the request says, or finds the one with its id. `own` is its identity, if it has one already.
@@ -40,6 +81,7 @@ impl Service {
         request: StartRequest,
         queue: QueueName,
         own: Option<(ExecutionId, Incarnation)>,
+        event: Option<FirstEvent>,
     ) -> Result<Started, ServiceError> {
         let large = request.input.as_ref().map_or(0, Json::len) >= LARGE_BYTES;
         let given = own.as_ref().map(|(id, _)| id).or(request.id.as_ref());
@@ -57,6 +99,7 @@ impl Service {
             (known, reserved) = (stored.map_or(known, |stored| Known::Record(Box::new(stored))), start);
         }
         let mut start = self.start_of(request, queue, id.clone(), reserved.clone());
+        start.event = event;
         if let Some((_, incarnation)) = own {
             start.incarnation = incarnation;
         }
@@ -150,6 +193,7 @@ impl Service {
                 input: request.input,
                 blob_ids: [self.new_blob_id(), self.new_blob_id()],
             },
+            event: None,
             timeouts: request.timeouts,
             on_failure: request.on_failure,
             delay: request.delay,
@@ -188,6 +232,9 @@ impl Service {
         if request.delay > limits::SPAN_MAX {
             return Err(Reject::field("delay", "must be at most a year"));
         }
+        if let Some(event) = &request.event {
+            self.check_event(event).map_err(|refused| refused.under("event"))?;
+        }
         check_debounce(request)
     }
 }
@@ -203,6 +250,8 @@ fn check_debounce(request: &StartRequest) -> Result<(), Reject> {
         "not allowed with `id`: several requests become one execution"
     } else if !request.delay.is_zero() {
         "not allowed with `delay`: its `wait` is the delay"
+    } else if request.event.is_some() {
+        "not allowed with `event`: only the last request of a burst counts, and no event may be lost"
     } else {
         return Ok(());
     };

@@ -23,7 +23,7 @@ use crate::service::{Asks, CodeAsks, Service};
 use crate::telemetry::field;
 
 /// Payloads of up to this many bytes are stored in the journal; a larger one has its own item.
-const INLINE_BYTES: usize = 200;
+pub(super) const INLINE_BYTES: usize = 200;
 
 /// The result of the attempt to start a turn.
 pub(crate) enum TurnStart {
@@ -236,7 +236,11 @@ impl Service {
         entries: Vec<Entry>,
         cleanup: Cleanup,
     ) -> Result<Execution, ServiceError> {
-        self.record_progress(execution, Record { lease, entries, cleanup, timed_attempts: None }).await
+        self.record_progress(
+            execution,
+            Record { lease, entries, cleanup, timed_attempts: None, values: None },
+        )
+        .await
     }
 
     /// The same, for a worker that reports which attempts it has in progress.
@@ -276,15 +280,15 @@ impl Service {
         Ok(closed)
     }
 
-    /// Heartbeat of a turn's worker, with its new journal entries; its message stays hidden as long as its lease.
+    /// Heartbeat of a turn's worker, with its new journal entries and published values; its message stays hidden as long as its lease.
     pub async fn heartbeat_turn(
         &self,
         execution: &Execution,
         lease: LeaseId,
-        entries: Vec<Entry>,
+        (entries, values): (Vec<Entry>, Option<Payload>),
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
-        let renewed = self.drive_turn(execution, &Command::Heartbeat { lease, entries }).await?;
+        let renewed = self.drive_turn(execution, &Command::Heartbeat { lease, entries, values }).await?;
         if let Some(turn) = renewed.turn() {
             self.see_worker(&renewed.queue, turn.worker.as_ref());
         }

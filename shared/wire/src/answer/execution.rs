@@ -120,6 +120,9 @@ pub struct ExecutionView {
     pub completed_steps: Option<u32>,
     /// Events that wait for it.
     pub pending_events: u32,
+    /// The values that its code has published. In a list only if they are small.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<ValueView>,
     /// `true` after a request to cancel it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<bool>,
@@ -439,4 +442,34 @@ pub struct EarlierRunView {
     pub retried_at: Option<Instant>,
     /// The number of entries in its journal.
     pub journal_entries: u32,
+}
+
+/// A value that an execution's code has published under a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ValueView {
+    /// The name.
+    pub name: StepName,
+    /// How often the value has changed, from 1.
+    pub version: u32,
+    /// When it was published.
+    pub published_at: Instant,
+    /// The value, as the code has published it.
+    pub value: Verbatim,
+}
+
+/// The values that an execution has published, in the order of their names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ValuesAnswer {
+    /// The values.
+    pub values: Vec<ValueView>,
+}
+
+/// A published value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ValueAnswer {
+    /// The value.
+    pub value: ValueView,
 }

@@ -32,6 +32,11 @@ pub struct StartRequest {
     /// Any JSON of at most 4 KiB. It is stored with the execution.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub memo: Option<Verbatim>,
+    /// An event that waits for it from the beginning. If the execution is there already, by its id or its `unique` key,
+    /// the event is sent to it instead: one of the two happens, never both. One that has ended refuses the event with
+    /// `already_terminal`. Not allowed with `debounce`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<FirstEvent>,
     /// The time limit of all its runs together, from now: 1 s to a year.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_timeout: Option<RunTimeout>,
@@ -69,7 +74,7 @@ pub struct StartRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debounce: Option<Debounce>,
     /// What happens if an execution of this workflow has the id: `use_existing` (default) answers with that execution,
-    /// and ignores the other fields; `reject_duplicate` refuses the start. If the execution has another workflow, the
+    /// and ignores the other fields; `reject_duplicate` refuses the start, and its event. If the execution has another workflow, the
     /// start is always refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<StartPolicyWord>,
@@ -89,6 +94,7 @@ impl StartRequest {
             input: None,
             labels: None,
             memo: None,
+            event: None,
             execution_timeout: None,
             run_timeout: None,
             on_failure_timeout: None,
@@ -103,6 +109,21 @@ impl StartRequest {
             traceparent: None,
         }
     }
+}
+
+/// The event of a start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FirstEvent {
+    /// The event's name.
+    pub name: EventName,
+    /// Any JSON, at most 350 KiB and 64 levels deep. It is kept as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub payload: Option<Verbatim>,
+    /// Makes the call repeatable, together with the execution's `id`: of two events with one id, the first is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
 }
 
 /// A request for a new run with results of the last one.

@@ -10,7 +10,7 @@ use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, QueueName, TaskId, TaskKind, WorkflowName};
 use tickover_core::task::Status;
 
-use crate::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, Wait, Words};
+use crate::{Cursor, FailureCode, Instant, Label, PageLimit, RunNumber, ValueVersion, Wait, Words};
 
 /// A query for tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +182,20 @@ pub struct DescribeQuery {
     /// An earlier run: the execution as it was at the end of that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunNumber>,
+}
+
+/// The query of a published value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct ValueQuery {
+    /// How long to wait for a later version: at most 20 s, not at all by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+    /// The version that the caller has: with `wait`, the answer comes once there is a later one. 0 by default: then it
+    /// comes once anything is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<ValueVersion>,
 }
 
 /// Statuses of tasks.

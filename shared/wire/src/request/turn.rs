@@ -103,6 +103,10 @@ pub struct TurnWriteRequest {
     /// New entries as they are stored, oldest first, of at most 16 KiB each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entries: Option<Vec<Verbatim>>,
+    /// All values that the execution publishes, if the code has published others since: a payload as it is stored, of an
+    /// object with an array of version, instant in milliseconds and value by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Verbatim>,
     /// How long the code for a failure may take, if the workflow has such code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure_timeout: Option<RunTimeout>,

@@ -56,6 +56,7 @@ impl Documented {
             "executions" => (self.refer::<ExecutionId>(), "The execution's id."),
             "events" => (self.refer::<EventName>(), "The event's name."),
             "steps" => (self.refer::<StepName>(), "The step's name, such as `charge` or `label[3]`."),
+            "values" => (self.refer::<StepName>(), "The name under which the value is published."),
             "crons" => (self.refer::<CronId>(), "The cron's id."),
             "operations" => (self.refer::<OperationId>(), "The operation's id."),
             "holders" => (self.refer::<Owner>(), "The id of a task, or `@` and that of an execution."),

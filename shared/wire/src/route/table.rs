@@ -378,6 +378,20 @@ routes! {
         200 RunsAnswer = "Its earlier runs.",
     }
 
+    /// List what an execution has published.
+    ///
+    /// Its code publishes values under names, such as its stage. The last one of each name is kept, through all runs.
+    Values: GET "/v1/executions/{id}/values" in executions {
+        200 ValuesAnswer = "The values, in the order of their names.",
+    }
+
+    /// Read a value that an execution has published, or wait for a later version.
+    ///
+    /// Nothing published under the name is `404 unknown_value`.
+    Value: GET "/v1/executions/{id}/values/{name}" in executions finds ValueQuery {
+        200 ValueAnswer = "The value. After a wait in vain, its version is the caller's.",
+    }
+
     /// List and count an execution's pending events.
     Events: GET "/v1/executions/{id}/events" in executions finds PageQuery {
         200 EventsAnswer = "A page of events, oldest first.",

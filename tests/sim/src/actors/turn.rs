@@ -325,7 +325,7 @@ impl RunningTurn<'_> {
 
     async fn close(&mut self, ending: Ending) -> Result<(), Stop> {
         let (lease, cleanup) = (self.turn.lease, self.cleanup());
-        let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, cleanup };
+        let close = Close { lease, entries: std::mem::take(&mut self.fresh), ending, cleanup, values: None };
         let dice = &self.process.gate.dice;
         let again = (self.process.world.in_fault_phase() && dice.chance(100)).then(|| close.clone());
         self.process.close_turn(&self.turn, &self.execution, close).await?;
@@ -348,6 +348,7 @@ impl RunningTurn<'_> {
             awaits_others: block.others,
             events: vec![],
             cleanup: self.cleanup(),
+            values: None,
         };
         // Before the write: if the process dies just after it, the operator still sends the event.
         let world = &self.process.world;

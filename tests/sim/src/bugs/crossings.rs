@@ -45,7 +45,13 @@ pub(super) fn on_an_execution(
             let error = task::Failure::new("drift", "the code is another one");
             let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };
             let (entries, cleanup) = (vec![], Cleanup::default());
-            core(Command::Close(Close { lease: *lease, entries, ending: Ending::Outcome(outcome), cleanup }))
+            core(Command::Close(Close {
+                lease: *lease,
+                entries,
+                ending: Ending::Outcome(outcome),
+                cleanup,
+                values: None,
+            }))
         }
         (Bug::ChildrenLeftBehind, Command::Close(close)) => {
             let Ending::ContinueAsNew { input, .. } = &close.ending else { return None };

@@ -237,8 +237,9 @@ impl Process {
         receipt: Option<&str>,
     ) -> Result<Execution, ServiceError> {
         let told = |after: &Execution| ExecutionCallAnswer::Written(after.version);
-        let renew =
-            async |service: Service| service.heartbeat_turn(execution, turn.lease, entries, receipt).await;
+        let renew = async |service: Service| {
+            service.heartbeat_turn(execution, turn.lease, (entries, None), receipt).await
+        };
         self.of_turn(turn, TurnCall::Heartbeat, told, renew).await
     }
 

@@ -3,6 +3,7 @@
 use tickover_core::id::{EventName, ExecutionId};
 use tickover_core::trace::TraceContext;
 use tickover_service::Service;
+use tickover_service::executions::SentEvent;
 
 use tickover_wire::answer::{ClearEventsAnswer, SendEventAnswer};
 use tickover_wire::read;
@@ -43,7 +44,8 @@ async fn take(
     trace: Option<TraceContext>,
 ) -> Result<Answer, Problem> {
     let trace = event.trace.or(trace);
-    let offered = service.send_event_traced(id, name, event.id, event.payload, trace).await?;
+    let event = SentEvent { name, id: event.id, payload: event.payload };
+    let offered = service.send_event_traced(id, event, trace).await?;
     Answer::ok(&SendEventAnswer { duplicate: offered.duplicate.then_some(true), pending: offered.pending })
 }
 

@@ -44,6 +44,7 @@ fn read(request: TurnWriteRequest, lease: LeaseId) -> Result<TurnWrite, Reject> 
         undoes: request.undoes.unwrap_or_default(),
     };
     let entries: Vec<Entry> = all_parsed("entries", entries.unwrap_or_default())?;
+    let values = request.values.as_ref().map(|values| parsed("values", values)).transpose()?;
     if let Some(suspend) = suspend {
         let TurnSuspension { seen_wakes, until, awaits_others, events } = suspend;
         return Ok(TurnWrite::Suspend(Suspend {
@@ -55,10 +56,17 @@ fn read(request: TurnWriteRequest, lease: LeaseId) -> Result<TurnWrite, Reject> 
             awaits_others: awaits_others.unwrap_or_default(),
             events: events.unwrap_or_default(),
             cleanup,
+            values,
         }));
     }
     if let Some(close) = close {
-        return Ok(TurnWrite::Close(Close { lease, entries, ending: parsed("close", &close)?, cleanup }));
+        return Ok(TurnWrite::Close(Close {
+            lease,
+            entries,
+            ending: parsed("close", &close)?,
+            cleanup,
+            values,
+        }));
     }
     if let Some(TurnRelease { after, reason }) = release {
         if !entries.is_empty() {
@@ -71,8 +79,8 @@ fn read(request: TurnWriteRequest, lease: LeaseId) -> Result<TurnWrite, Reject> 
         return Ok(TurnWrite::Release { after, reason, cleanup });
     }
     if heartbeat == Some(true) {
-        return Ok(TurnWrite::Heartbeat(entries));
+        return Ok(TurnWrite::Heartbeat(entries, values));
     }
     let timed = timed_attempts.map(|timed| all_parsed("timed_attempts", timed)).transpose()?;
-    Ok(TurnWrite::Record(Record { lease, entries, cleanup, timed_attempts: timed }))
+    Ok(TurnWrite::Record(Record { lease, entries, cleanup, timed_attempts: timed, values }))
 }

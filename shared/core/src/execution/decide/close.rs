@@ -21,7 +21,8 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
     let mut after = execution.clone();
     // This doesn't check the limits: a run that has reached them must be able to end.
     append::append(&mut after, &close.entries);
-    record::apply_progress(&mut after, &close.entries, Some(close.cleanup), context.limits);
+    let brought = (close.entries.as_slice(), close.values.as_ref());
+    record::apply_progress(&mut after, brought, Some(close.cleanup), context.limits);
     let closed = Ok(Reply::Closed { duplicate: false });
     match &close.ending {
         Ending::Outcome(outcome) => {

@@ -9,11 +9,13 @@ use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update_in_slot};
 use crate::execution::{Execution, ExecutionState, closing};
 use crate::id::LeaseId;
+use crate::payload::Payload;
 
 pub(super) fn decide(
     execution: &Execution,
     lease: &LeaseId,
     entries: &[Entry],
+    values: Option<&Payload>,
     context: &Context<'_>,
 ) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -21,9 +23,9 @@ pub(super) fn decide(
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
     let after = if entries.is_empty() {
-        Ok(execution.clone())
+        Ok(Execution { values: values.or(execution.values.as_ref()).cloned(), ..execution.clone() })
     } else {
-        record::with(execution, entries, None, context)
+        record::with(execution, (entries, values), None, context)
     };
     match after {
         Ok(mut after) => {

@@ -8,13 +8,14 @@ use crate::execution::journal::Entry;
 use crate::execution::update::{expired_or_unchanged, turn_with_lease, update};
 use crate::execution::{Execution, append, attempts, closing};
 use crate::limits::Limits;
+use crate::payload::Payload;
 
 pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'_>) -> Decision {
     let after_expiry = closing::expire(execution, context);
     if after_expiry.is_some() || turn_with_lease(execution, &record.lease).is_none() {
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
-    match with(execution, &record.entries, Some(record.cleanup), context) {
+    match with(execution, (&record.entries, record.values.as_ref()), Some(record.cleanup), context) {
         Ok(mut after) => {
             if let Some(timed_attempts) = &record.timed_attempts {
                 attempts::list(&mut after, timed_attempts, context.limits);
@@ -25,16 +26,16 @@ pub(super) fn decide(execution: &Execution, record: &Record, context: &Context<'
     }
 }
 
-/// The record with a turn's new entries.
+/// The record with a turn's new entries, and with what it has published.
 pub(super) fn with(
     execution: &Execution,
-    new_entries: &[Entry],
+    (new_entries, values): (&[Entry], Option<&Payload>),
     cleanup: Option<Cleanup>,
     context: &Context<'_>,
 ) -> Result<Execution, Reject> {
     let mut after = execution.clone();
     append::record(&mut after, new_entries, context)?;
-    apply_progress(&mut after, new_entries, cleanup, context.limits);
+    apply_progress(&mut after, (new_entries, values), cleanup, context.limits);
     Ok(after)
 }
 
@@ -42,11 +43,14 @@ pub(super) fn with(
 /// isn't idle.
 pub(super) fn apply_progress(
     execution: &mut Execution,
-    new_entries: &[Entry],
+    (new_entries, values): (&[Entry], Option<&Payload>),
     cleanup: Option<Cleanup>,
     limits: &Limits,
 ) {
     apply_cleanup(execution, cleanup);
+    if let Some(values) = values {
+        execution.values = Some(values.clone());
+    }
     execution.stuck = None;
     attempts::note(execution, new_entries, limits);
     if !new_entries.is_empty() {

@@ -84,7 +84,8 @@ pub(super) fn run_again(
     after.callbacks = callbacks.filter(|run| *run != after.work());
     let mut new_items = vec![];
     if let Some(given) = given {
-        let kept = after.kept.filter(|_| !rerun.preserved.is_empty());
+        let has_older = !rerun.preserved.is_empty() || after.values.is_some();
+        let kept = after.kept.filter(|_| has_older);
         (after, new_items) = spill(after, given, context);
         after.kept = earliest([kept, after.kept]);
     }

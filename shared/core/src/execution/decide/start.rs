@@ -5,11 +5,14 @@ use crate::decision::{Condition, Effect, NewItem, Write};
 use crate::due::Due;
 use crate::due_slot;
 use crate::error::{Reject, TakenBy};
-use crate::execution::command::{EndedChild, Given, Start, StartPolicy};
+use crate::execution::command::{EndedChild, FirstEvent, Given, Start, StartPolicy};
 use crate::execution::decision::{Decision, Reply};
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::size as record_size;
-use crate::execution::update::{turn, update};
-use crate::execution::{Execution, ExecutionOutcome, ExecutionState, FORMAT, Ready, closing, due, retention};
+use crate::execution::update::{events_that_left, new_segments, turn, update};
+use crate::execution::{
+    Execution, ExecutionOutcome, ExecutionState, FORMAT, Ready, append, closing, due, retention,
+};
 use crate::gate::Position;
 use crate::gate::line::Move;
 use crate::id::BlobId;
@@ -18,6 +21,7 @@ use crate::parent::Parent;
 use crate::parked::Parked;
 use crate::payload::{BlobRef, Json, Payload};
 use crate::size;
+use crate::time::Timestamp;
 
 use super::restart::run_again;
 
@@ -114,8 +118,17 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.delay > SPAN_MAX {
         return Decision::refuse(None, Reject::field("delay", "must be at most a year"));
     }
-    let (mut execution, new_items) = spill(blank(start, context), &start.given, context);
-    record_size::fit_new(&mut execution);
+    let mut execution = blank(start, context);
+    if let Some(event) = &start.event {
+        append::append(&mut execution, &[event.sent_at(context.now)]);
+    }
+    let (mut execution, mut new_items) = spill(execution, &start.given, context);
+    let whole = execution.clone();
+    let sealed = record_size::fit_new(&mut execution, context);
+    let mut writes = retention::extend_blobs(&mut execution, context.now, context.limits);
+    new_items.extend(new_segments(&execution, sealed, context));
+    // No other start has this incarnation: so the item says nothing of another execution, even if this write is refused.
+    new_items.extend(events_that_left(&whole, &execution, context));
     if start.is_fence {
         closing::close(&mut execution, ExecutionOutcome::Cancelled { terminated: true }, context);
     }
@@ -129,9 +142,17 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     let hint = due::hint_under_way_at(&execution);
     let mut effects: Vec<Effect> = hint.map(|at| turn(&execution, at)).into_iter().collect();
     effects.extend(timer);
-    let mut writes = vec![Write::put(execution.clone(), Condition::Free { now: context.now })];
+    writes.push(Write::put(execution.clone(), Condition::Free { now: context.now }));
     Move::between(None, &execution.waiting(), context.now).add_to(&mut writes, &mut effects);
     Decision { new_items, writes, effects, ..Decision::of(execution, Ok(Reply::Started { existed: false })) }
+}
+
+impl FirstEvent {
+    /// The entry of the journal.
+    fn sent_at(&self, at: Timestamp) -> Entry {
+        let Self { name, id, payload } = self.clone();
+        Entry { at, what: Happened::Event { name, id, payload } }
+    }
 }
 
 fn blank(start: &Start, context: &Context<'_>) -> Execution {
@@ -153,6 +174,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         run_started_at: available_at,
         input: None,
         details: None,
+        values: None,
         timeouts: start.timeouts,
         deadline_at: start.timeouts.execution.map(|timeout| now.plus(timeout)),
         run_deadline_at: start.timeouts.run.map(|timeout| available_at.plus(timeout)),

@@ -24,7 +24,8 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
     if after_expiry.is_some() || turn_with_lease(execution, &suspend.lease).is_none() {
         return expired_or_unchanged(execution, after_expiry, context, Err(Reject::TurnLost));
     }
-    let mut after = match record::with(execution, &suspend.entries, Some(suspend.cleanup), context) {
+    let brought = (suspend.entries.as_slice(), suspend.values.as_ref());
+    let mut after = match record::with(execution, brought, Some(suspend.cleanup), context) {
         Ok(after) => after,
         Err(reject) => return Decision::refuse(Some(execution), reject),
     };
@@ -32,7 +33,7 @@ pub(super) fn decide(execution: &Execution, suspend: &Suspend, context: &Context
     let unseen = suspend.seen_version != execution.version || suspend.seen_wakes != execution.wakes;
     // A turn that is to be cancelled waits only for what undoes its work.
     if unseen || execution.cancel_requested && !suspend.cleanup.undoes {
-        if suspend.entries.is_empty() {
+        if suspend.entries.is_empty() && suspend.values.is_none() {
             return Decision::unchanged(execution, answer(SuspendReply::GoOn));
         }
         return update(execution, after, context, answer(SuspendReply::GoOn));

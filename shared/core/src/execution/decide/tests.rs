@@ -17,4 +17,5 @@ mod run_retries;
 mod size;
 mod terms;
 mod turns;
+mod values;
 mod waits;

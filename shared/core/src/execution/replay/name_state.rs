@@ -1,6 +1,6 @@
 //! The state of a name of a run, according to its latest entry.
 
-use crate::execution::journal::{Happened, StepOutcome};
+use crate::execution::journal::{FailedAttempt, Happened, StepOutcome};
 use crate::failure::Failure;
 use crate::id::{ExecutionId, StepName};
 use crate::parent::ParentClosePolicy;
@@ -24,6 +24,8 @@ pub enum NameState {
         timeout_at: Option<Timestamp>,
         /// What it or an earlier attempt reported last.
         reported: Reported,
+        /// The failure of the last attempt before it that failed, if the journal has one.
+        last_error: Option<Failure>,
     },
     /// An attempt of an inline step failed and will be retried.
     Failed {
@@ -53,6 +55,8 @@ pub enum NameState {
         attempts: Option<u32>,
         /// The time limit that ended it, if one did.
         expired: Option<Expired>,
+        /// The failure of its last attempt that failed, if it timed out and the journal has one.
+        last_error: Option<Failure>,
     },
     /// A captured value.
     Captured(Payload),
@@ -142,6 +146,41 @@ impl NameState {
         }
     }
 
+    /// The failure of the last attempt that failed, as far as it counts here.
+    const fn last_error(&self) -> Option<&Failure> {
+        match self {
+            Self::InProgress { last_error, .. } | Self::Ended { last_error, .. } => last_error.as_ref(),
+            Self::Failed { error, .. } => Some(error),
+            Self::Fresh
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Captured(_)
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(_) => None,
+        }
+    }
+
+    /// The same state after another one: an attempt, or an end by time, keeps the failure of the attempts before it.
+    pub(super) fn following(mut self, before: &Self) -> Self {
+        match &mut self {
+            Self::Ended { outcome: StepOutcome::TimedOut, last_error, .. }
+            | Self::InProgress { last_error, .. } => {
+                *last_error = last_error.take().or_else(|| before.last_error().cloned());
+            }
+            Self::Ended { last_error, .. } => *last_error = None,
+            Self::Fresh
+            | Self::Failed { .. }
+            | Self::Remote
+            | Self::Child { .. }
+            | Self::Captured(_)
+            | Self::Until(_)
+            | Self::Fired
+            | Self::Waited(_) => {}
+        }
+        self
+    }
+
     /// Its kind, for an error about code that uses the name for another kind of operation.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -159,11 +198,19 @@ impl NameState {
     /// for entries whose effect depends on the state before.
     pub(super) fn after(what: &Happened) -> Option<(StepName, Self)> {
         match what {
-            Happened::Attempt { name, attempt, first_at, error, next_at, progress, details, .. } => {
+            Happened::Attempt {
+                name, attempt, first_at, error, next_at, progress, details, errors, ..
+            } => {
                 let (attempt, first_at) = (*attempt, *first_at);
                 let reported = Reported { progress: *progress, details: details.clone() };
                 let name_state = match error {
-                    None => Self::InProgress { attempt, first_at, timeout_at: *next_at, reported },
+                    None => Self::InProgress {
+                        attempt,
+                        first_at,
+                        timeout_at: *next_at,
+                        reported,
+                        last_error: last_of(errors),
+                    },
                     Some(error) => Self::Failed {
                         attempt,
                         first_at,
@@ -175,9 +222,10 @@ impl NameState {
                 Some((name.clone(), name_state))
             }
             Happened::Remote { name } => Some((name.clone(), Self::Remote)),
-            Happened::Step { name, outcome, attempts, expired, errors: _ } => {
+            Happened::Step { name, outcome, attempts, expired, errors } => {
                 let (outcome, attempts, expired) = (outcome.clone(), *attempts, *expired);
-                Some((name.clone(), Self::Ended { outcome, attempts, expired }))
+                let last_error = last_of(errors);
+                Some((name.clone(), Self::Ended { outcome, attempts, expired, last_error }))
             }
             Happened::Captured { name, value } => Some((name.clone(), Self::Captured(value.clone()))),
             Happened::Until { name, until } => Some((name.clone(), Self::Until(*until))),
@@ -191,4 +239,8 @@ impl NameState {
             | Happened::Note { .. } => None,
         }
     }
+}
+
+fn last_of(errors: &[FailedAttempt]) -> Option<Failure> {
+    errors.last().map(|failed| failed.error.clone())
 }

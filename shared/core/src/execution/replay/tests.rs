@@ -107,6 +107,7 @@ fn attempts_that_an_earlier_build_wrote_down_are_read_as_they_were_meant() {
         first_at: NOW,
         timeout_at: Some(at(150)),
         reported: Reported::default(),
+        last_error: None,
     };
     assert_eq!(read(begun).name_state(&name("charge")), &name_state);
     let failed = r#"[{"t":1767225600000,"a":{"n":"charge","i":2,"f":1767225600000,

@@ -7,11 +7,12 @@ use tickover_wire::Route;
 use tickover_wire::Word;
 use tickover_wire::answer::{
     ClearEventsAnswer, EventsAnswer, ExecutionAnswer, ExecutionCancelAnswer, ExecutionChangeAnswer,
-    ExecutionsAnswer, ExportAnswer, RunsAnswer, SendEventAnswer, TimelineAnswer, WorkflowsAnswer,
+    ExecutionsAnswer, ExportAnswer, RunsAnswer, SendEventAnswer, TimelineAnswer, ValueAnswer, ValuesAnswer,
+    WorkflowsAnswer,
 };
 use tickover_wire::request::{
     DescribeQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest,
-    TimelineQuery,
+    TimelineQuery, ValueQuery,
 };
 
 use super::Api;
@@ -19,7 +20,8 @@ use crate::client::ClientError;
 use crate::client::call::Call;
 
 impl Api {
-    /// Starts an execution. A request with an id may be repeated, unless it refuses duplicates.
+    /// Starts an execution. A request with an id may be repeated, unless it refuses duplicates or has an event without an
+    /// id.
     ///
     /// ```no_run
     /// use tickover::client::wire::request::StartRequest;
@@ -35,7 +37,8 @@ impl Api {
     pub async fn start(&self, request: &StartRequest) -> Result<ExecutionAnswer, ClientError> {
         // A start that refuses duplicates would be refused because of its own first try.
         let refuses = request.policy == Some(Word(StartPolicy::Reject));
-        let is_repeatable = request.id.is_some() && !refuses;
+        let counts_twice = request.event.as_ref().is_some_and(|event| event.event_id.is_none());
+        let is_repeatable = request.id.is_some() && !refuses && !counts_twice;
         self.ask(Call::with(Route::Start, [], request)?.repeatable(is_repeatable)).await
     }
 
@@ -135,6 +138,27 @@ impl Api {
         step: &StepName,
     ) -> Result<ExecutionAnswer, ClientError> {
         self.ask(Call::of(Route::RetryStep, [id.as_str(), step.as_str()])).await
+    }
+
+    /// The values that an execution has published.
+    pub async fn values(&self, id: &ExecutionId) -> Result<ValuesAnswer, ClientError> {
+        self.ask(Call::of(Route::Values, [id.as_str()])).await
+    }
+
+    /// A value that an execution has published. With a wait of at most 20 s, the answer comes once there is a later version
+    /// than this, or the execution has ended.
+    pub async fn value(
+        &self,
+        id: &ExecutionId,
+        name: &StepName,
+        after_version: u32,
+        wait: Millis,
+    ) -> Result<ValueAnswer, ClientError> {
+        let query = ValueQuery {
+            wait: (!wait.is_zero()).then(|| wait.into()),
+            version: (after_version > 0).then(|| after_version.into()),
+        };
+        self.ask(Call::find(Route::Value, [id.as_str(), name.as_str()], &query).wait(wait)).await
     }
 
     /// A page of the events that wait for an execution, and how many of each name there are.

@@ -4,6 +4,7 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Ending, ReleaseReason};
 use tickover_core::execution::journal::{DRIFT, Entry, Happened, STOPPED};
+use tickover_core::execution::values::{VALUES_MAX, Values};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, ParentClosePolicy, Stuck};
 use tickover_core::flow::{
     CONCURRENCY_KEYS_MAX, CONCURRENCY_MAX, FlowRequest, RATE_MAX, RATE_PERIOD_MAX, REQUIRES_MAX,
@@ -18,6 +19,7 @@ use tickover_core::timeout::Timeouts;
 use super::{ToStart, TurnWrite};
 use crate::error::ServiceError;
 use crate::executions::outcome::READ_MAX;
+use crate::executions::turn::INLINE_BYTES;
 use crate::executions::{ChildToStart, RemoteStep, StartRequest};
 use crate::service::Service;
 
@@ -29,22 +31,28 @@ const STEP_NAME_BYTES_MAX: usize = 4 * STEP_NAME_MAX;
 impl Service {
     /// Refuses entries that aren't a turn's to write, and values that no stored record may have.
     pub(super) fn check_write(&self, write: &TurnWrite) -> Result<(), ServiceError> {
-        let entries = match write {
-            TurnWrite::Record(record) => &record.entries,
-            TurnWrite::Heartbeat(entries) => entries,
+        let (entries, values) = match write {
+            TurnWrite::Record(record) => (&record.entries, &record.values),
+            TurnWrite::Heartbeat(entries, values) => (entries, values),
             TurnWrite::Suspend(suspend) => {
                 limits::check("events", suspend.events.len(), self.limits.open_steps)?;
-                &suspend.entries
+                (&suspend.entries, &suspend.values)
             }
             TurnWrite::Close(close) => {
                 check_ending(&close.ending)?;
-                &close.entries
+                (&close.entries, &close.values)
             }
             TurnWrite::Release { after, reason, cleanup: _ } => {
                 check_reason(reason)?;
                 return Ok(within("after", *after, Millis::ZERO, SPAN_MAX)?);
             }
         };
+        if let Some(Payload::Inline(json)) = values {
+            limits::check("values", json.len(), INLINE_BYTES)?;
+            if Values::parse(json).is_none_or(|values| values.len() > VALUES_MAX) {
+                return Err(Reject::field("values", "must be a document of published values").into());
+            }
+        }
         limits::check("journal_entries", entries.len(), self.limits.journal_entries)?;
         for (nth, entry) in entries.iter().enumerate() {
             check_entry(&format!("entries[{nth}]"), entry)?;

@@ -6,7 +6,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
 use tickover_core::flow::{FlowRequest, Unique};
-use tickover_core::id::{FlowKey, TaskKind, WorkflowName};
+use tickover_core::id::{EventId, EventName, FlowKey, TaskKind, WorkflowName};
 use tickover_core::limits::SPAN_MAX;
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
@@ -17,7 +17,7 @@ use super::*;
 use crate::claim::ClaimRequest;
 use crate::executions::tests::mortal::NEVER;
 use crate::executions::tests::scene::{DAY, Scene, id};
-use crate::executions::{StartedTurn, Work};
+use crate::executions::{SentEvent, StartedTurn, Work};
 use crate::tasks::schedule::{Asked, ScheduleRequest};
 use crate::tasks::single::GRACE;
 
@@ -66,7 +66,8 @@ impl Scene {
     async fn run_turn(&self) -> Option<String> {
         let turn = self.take_one().await?;
         let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-        let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+        let close =
+            Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
         self.service.close_turn(&turn.execution, close).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
         turn.input.map(|json| json.as_str().to_owned())
@@ -140,6 +141,71 @@ async fn of_many_starts_at_once_one_begins() {
     assert!(scene.run_turn().await.is_some() && scene.run_turn().await.is_none());
 }
 
+fn sending(id: &str, request: StartRequest) -> StartRequest {
+    let name = EventName::parse("add").unwrap();
+    // Every other one has a payload that doesn't fit into a record.
+    let payload = if id.ends_with('1') { "x".repeat(2_000) } else { "x".to_owned() };
+    let event = SentEvent { name, id: EventId::parse(id).ok(), payload: Some(Json::string(&payload)) };
+    StartRequest { event: Some(event), ..request }
+}
+
+/// The ids of the events that wait for an execution, sorted.
+async fn sent(scene: &Scene, id: &ExecutionId) -> Vec<String> {
+    let events = scene.service.events(id).await.unwrap();
+    let mut ids: Vec<_> = events.iter().filter_map(|event| Some(event.id.as_ref()?.to_string())).collect();
+    ids.sort();
+    ids
+}
+
+#[tokio::test]
+async fn of_many_starts_at_once_with_events_one_begins_with_its_event_and_gets_all_others() {
+    let with_id = StartRequest { id: Some(id("mine")), ..request("1", FlowRequest::default()) };
+    for request in [with_id, open("1"), StartRequest { id: Some(id("mine")), ..open("1") }] {
+        let scene = Scene::new();
+        scene.interleave();
+        // Each call is made twice, as by a caller that got no answer.
+        let calls = (0..4)
+            .flat_map(|number| [number, number])
+            .map(|number| scene.service.start(sending(&format!("event-{number}"), request.clone())));
+        let all = join_all(calls).await;
+        let started: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+        assert_eq!(started.iter().filter(|one| !one.existed).count(), 1);
+        let first = &started[0].execution.id;
+        assert!(started.iter().all(|one| one.execution.id == *first));
+        assert_eq!(sent(&scene, first).await, ["event-0", "event-1", "event-2", "event-3"]);
+    }
+}
+
+#[tokio::test]
+async fn an_execution_that_has_ended_takes_no_first_event_and_its_key_begins_another_one() {
+    let scene = Scene::new();
+    let first = scene.start_one(sending("event-0", open("1"))).await.execution.id;
+    scene.run_turn().await.unwrap();
+    let next = scene.start_one(sending("event-1", open("2"))).await;
+    assert!(!next.existed && next.execution.id != first);
+    assert_eq!(sent(&scene, &next.execution.id).await, ["event-1"]);
+
+    let scene = Scene::new();
+    let own = |event| sending(event, StartRequest { id: Some(id("mine")), ..open("1") });
+    scene.start_one(own("event-0")).await;
+    scene.run_turn().await.unwrap();
+    assert!(scene.start_one(own("event-0")).await.existed, "a repeated call");
+    let refused = scene.service.start(own("event-1")).await.unwrap_err();
+    let status = ExecutionStatus::Completed;
+    assert!(
+        matches!(refused, ServiceError::Rejected(Reject::ExecutionClosed { status: of }) if of == status)
+    );
+}
+
+#[tokio::test]
+async fn a_start_with_an_event_is_not_one_of_a_burst_nor_of_the_callers_own_transaction() {
+    let scene = Scene::new();
+    let refused = scene.service.start(sending("event-0", bounced("1"))).await.unwrap_err();
+    assert!(refused.to_string().contains("debounce: not allowed with `event`"), "{refused}");
+    let prepared = scene.service.prepare_start(sending("event-0", request("1", FlowRequest::default())));
+    assert!(prepared.await.unwrap_err().to_string().contains("event: not allowed"));
+}
+
 #[tokio::test]
 async fn a_process_that_dies_between_the_key_and_its_execution_leaves_the_key_to_the_next() {
     let mut survived = false;
@@ -185,7 +251,7 @@ async fn late(scene: &Scene, request: &StartRequest) -> (ExecutionId, Incarnatio
 }
 
 async fn goes_on(scene: &Scene, own: (ExecutionId, Incarnation), request: StartRequest) -> Execution {
-    scene.service.start_as(request, queue(), Some(own)).await.unwrap().execution
+    scene.service.start_as(request, queue(), Some(own), None).await.unwrap().execution
 }
 
 #[tokio::test]

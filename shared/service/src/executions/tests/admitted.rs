@@ -32,7 +32,8 @@ fn requests() -> [StartRequest; 3] {
 /// Ends a turn, or leaves it as a dead process would.
 async fn end(scene: &Scene, turn: StartedTurn) -> bool {
     let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-    let close = Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default() };
+    let close =
+        Close { lease: turn.lease, entries: vec![], ending, cleanup: Cleanup::default(), values: None };
     let closed = scene.service.close_turn(&turn.execution, close).await.is_ok();
     if closed {
         scene.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;

@@ -395,6 +395,7 @@ impl Scene {
             awaits_others,
             events: vec![],
             cleanup,
+            values: None,
         };
         self.service.suspend_turn(&turn.execution, suspend).await.unwrap();
         self.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
@@ -407,7 +408,7 @@ impl Scene {
         entries: Vec<Entry>,
         ending: Ending,
     ) {
-        let close = Close { lease, entries, ending, cleanup: Cleanup::default() };
+        let close = Close { lease, entries, ending, cleanup: Cleanup::default(), values: None };
         self.service.close_turn(execution, close).await.unwrap();
     }
 
@@ -423,7 +424,8 @@ impl Scene {
     pub(crate) async fn assert_whole(&self, of: &str) {
         let execution = self.execution(of).await;
         let journal = self.service.journal_of(&execution).await.unwrap();
-        let own = [execution.input.as_ref(), execution.details.as_ref(), execution.output()];
+        let values = execution.values.as_ref();
+        let own = [execution.input.as_ref(), execution.details.as_ref(), values, execution.output()];
         for payload in own.into_iter().flatten().chain(journal.iter().filter_map(Entry::payload)) {
             self.service.open(payload).await.unwrap();
         }

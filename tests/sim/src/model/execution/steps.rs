@@ -42,6 +42,7 @@ impl ExecutionProtocol {
             admission: None,
             policy: StartPolicy::UseExisting,
             given: Given { input: None, details: None, blob_ids: [BlobId::from_bytes([0; 16]); 2] },
+            event: None,
             ended: tickover_core::execution::command::EndedChild::Found,
             in_line: false,
             is_fence: false,
@@ -294,7 +295,13 @@ impl ExecutionProtocol {
         }
         if done {
             let ending = Ending::Outcome(ExecutionOutcome::Completed { output: None });
-            return Some(Command::Close(Close { lease, entries, ending, cleanup: Cleanup::default() }));
+            return Some(Command::Close(Close {
+                lease,
+                entries,
+                ending,
+                cleanup: Cleanup::default(),
+                values: None,
+            }));
         }
         Some(Command::Suspend(Suspend {
             lease,
@@ -305,6 +312,7 @@ impl ExecutionProtocol {
             awaits_others: self.waits == Waits::ForSteps,
             events: vec![],
             cleanup: Cleanup::default(),
+            values: None,
         }))
     }
 }

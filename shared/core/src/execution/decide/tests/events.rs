@@ -8,7 +8,9 @@ use crate::execution::command::{Bound, Command, SendEvent};
 use crate::execution::decision::Reply;
 use crate::execution::journal::{Entry, Happened, pending_events};
 
-use super::fixture::{Scene, done, event, event_id, execution, t, waited};
+use crate::payload::{BlobRef, Payload};
+
+use super::fixture::{Scene, blob, done, event, event_id, execution, json, t, waited};
 use super::lifecycle::{CLOSED, SUSPENDED, TAKEN};
 
 const OFFERED: Reply = Reply::EventSent { duplicate: false };
@@ -73,6 +75,36 @@ fn an_event_with_an_id_is_recorded_once() {
         bound: None,
     };
     execution().started().apply(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
+}
+
+#[test]
+fn an_execution_starts_with_its_first_event_in_the_same_write() {
+    let value = Payload::Inline(json(r#"{"item":"a lamp"}"#));
+    let scene = execution().input("1").with_event("add", "1", Some(value)).started();
+    assert_eq!(scene.decision().writes.len(), 1);
+    assert_eq!((scene.record().pending_events, ids(&scene.journal())), (1, vec!["1"]));
+    let scene = scene.sends_hint_for("0s");
+    // Repeated, whether by the same call or by another one, it sends the hint again: no worker has begun.
+    assert!(scene.record().is_untouched());
+    let scene = scene.at("1s").start_repeated().changes_nothing().sends_hint_for("0s");
+    let scene = scene.start_again().replies(Reply::Started { existed: true }).changes_nothing();
+    let scene = scene.sends_hint_for("0s").send_event_once("add", "1").replies(KNOWN).changes_nothing();
+    // The first turn takes it, and then it is the event of the next run no more.
+    let scene = scene.start_turn("a").replies(TAKEN).record_entries("a", vec![waited("wait", "add")]);
+    let scene = scene.continue_as_new("a", vec![]).replies(CLOSED);
+    assert_eq!((scene.record().pending_events, scene.journal().len()), (0, 0));
+}
+
+#[test]
+fn an_execution_that_starts_later_keeps_a_large_first_event_until_then() {
+    let at = BlobRef { id: blob("event"), bytes: 1_000, expires_at: t("70d") };
+    let plan = execution().starting_in("200d").with_event("add", "1", Some(Payload::Blob(at)));
+    let scene = plan.started();
+    let kept = scene.record().kept.unwrap();
+    assert!(kept > t("200d"));
+    let first = scene.record().journal[0].payload().and_then(Payload::blob).unwrap();
+    assert_eq!(first.expires_at, kept);
+    assert_eq!(scene.decision().writes.len(), 2, "the blob is kept longer, with the start");
 }
 
 #[test]

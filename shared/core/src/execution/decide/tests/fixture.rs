@@ -7,7 +7,7 @@ mod scene;
 mod seen;
 
 use crate::duration::Millis;
-use crate::execution::command::{Given, Start, StartPolicy};
+use crate::execution::command::{FirstEvent, Given, Start, StartPolicy};
 use crate::execution::journal::{Entry, Happened, StepOutcome};
 use crate::execution::{Admission, ExecutionTimeouts};
 use crate::id::{EventId, EventName, ExecutionId, Incarnation, QueueName, StepName, WorkflowName};
@@ -45,6 +45,7 @@ pub(super) fn execution() -> Plan {
         ended: crate::execution::command::EndedChild::Found,
         in_line: false,
         given: Given { input: None, details: None, blob_ids: [blob("input"), blob("details")] },
+        event: None,
         is_fence: false,
     };
     Plan { start, limits: Limits::default() }
@@ -85,6 +86,12 @@ impl Plan {
 
     pub(super) fn details(mut self, text: &str) -> Self {
         self.start.given.details = Some(json(text));
+        self
+    }
+
+    /// It starts with this event.
+    pub(super) fn with_event(mut self, name: &str, id: &str, payload: Option<Payload>) -> Self {
+        self.start.event = Some(FirstEvent { name: event(name), id: Some(event_id(id)), payload });
         self
     }
 

@@ -23,6 +23,7 @@ use crate::execution::journal::{Entry, Happened, pending_events};
 use crate::execution::{Execution, ExecutionState, ExecutionTimeouts};
 use crate::gate::{EXECUTION_PLACE, Places};
 use crate::id::{Incarnation, LeaseId, Nonce};
+use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
 use crate::time::{Timestamp, earliest};
 use steps::{Passing, Step, Whose, passing, plan, step};
@@ -51,6 +52,12 @@ fn terms() -> CodeTerms {
 fn cleanup(of: usize) -> Cleanup {
     let on_cancel = (of % 4 > 1).then(|| crate::duration::Millis::from_secs(60));
     Cleanup { on_failure: None, on_cancel, undoes: of % 2 == 1 }
+}
+
+/// What a write of a turn publishes, if it does: of up to the size that a worker leaves in the record.
+fn published(version: u64) -> Option<Payload> {
+    let text = "x".repeat(usize::try_from(version * 37 % 199).unwrap());
+    version.is_multiple_of(3).then(|| Payload::Inline(Json::string(&text)))
 }
 
 impl Life {
@@ -148,6 +155,7 @@ impl Life {
                 entries: at(entries),
                 cleanup: cleanup(entries.len()),
                 timed_attempts: None,
+                values: published(version),
             }),
             Step::Begin(whose, number, ms) => {
                 let next_at = Some(Timestamp::from_millis(self.now.as_millis() + ms));
@@ -170,6 +178,7 @@ impl Life {
                     entries,
                     cleanup: Cleanup::default(),
                     timed_attempts: None,
+                    values: None,
                 })
             }
             Step::EndAttempt(whose, number) => {
@@ -179,6 +188,7 @@ impl Life {
                     entries,
                     cleanup: Cleanup::default(),
                     timed_attempts: None,
+                    values: None,
                 })
             }
             Step::Suspend { whose, entries, until, awaits_others, unseen } => Command::Suspend(Suspend {
@@ -190,12 +200,14 @@ impl Life {
                 awaits_others: *awaits_others,
                 events: vec![],
                 cleanup: cleanup(entries.len()),
+                values: published(version),
             }),
             Step::Close(whose, entries, outcome) => Command::Close(Close {
                 lease: self.lease(*whose),
                 entries: at(entries),
                 ending: Ending::Outcome(outcome.clone()),
                 cleanup: cleanup(entries.len()),
+                values: published(version),
             }),
             Step::ContinueAsNew { whose, overlooks } => {
                 let journal =
@@ -210,9 +222,12 @@ impl Life {
                     entries: vec![],
                     ending,
                     cleanup: Cleanup::default(),
+                    values: None,
                 })
             }
-            Step::Heartbeat(whose) => Command::Heartbeat { lease: self.lease(*whose), entries: vec![] },
+            Step::Heartbeat(whose) => {
+                Command::Heartbeat { lease: self.lease(*whose), entries: vec![], values: published(version) }
+            }
             Step::Release(whose, after, reason) => {
                 let (lease, after, reason) = (self.lease(*whose), *after, reason.clone());
                 let cleanup = (reason != ReleaseReason::ByWorker).then(|| cleanup(0));

@@ -71,11 +71,17 @@ pub(super) fn largest_parent() -> Parent {
 
 /// The started execution with counters as high as they get.
 fn aged(plan: Plan) -> Scene {
+    old(plan).edit(|record| {
+        record.run = 99_999;
+        record.pending_events = 1_000;
+    })
+}
+
+/// The same in its first run, with the journal that it has started with.
+fn old(plan: Plan) -> Scene {
     plan.started().edit(|record| {
         record.version = 999_999_999_999;
         record.wakes = 9_999_999_999;
-        record.run = 99_999;
-        record.pending_events = 1_000;
         record.attempt = Some(RunAttempt { number: 99_999, of: attempts(), overdue: true });
     })
 }
@@ -181,6 +187,33 @@ fn everything_at_its_maximum_at_once_stays_within_the_budget_in_every_state() {
         (plan.start.given.input, plan.start.given.details) = (None, None);
         aged(plan)
     });
+}
+
+#[test]
+fn a_first_event_of_any_size_leaves_space_for_later_data() {
+    for bytes in [2, 50, 200] {
+        let (name, id) = ("e".repeat(limits::EVENT_NAME_MAX), "i".repeat(limits::EVENT_ID_MAX));
+        let with = |plan: Plan| plan.with_event(&name, &id, Some(Payload::Inline(json(&text(bytes)))));
+        through_every_state(|| old(with(execution().input(&text(100)))));
+        through_every_state(|| old(with(largest())));
+    }
+}
+
+#[test]
+fn published_values_move_aside_where_the_record_has_no_space_for_them() {
+    let publish = |plan: Plan, bytes: usize| {
+        let scene = take(aged(plan), "a").publish("a", &text(bytes), done("step", "1"));
+        scene.record().values.clone().unwrap()
+    };
+    assert!(matches!(publish(execution(), 200), Payload::Inline(_)));
+    assert!(matches!(publish(largest(), 200), Payload::Blob(_)));
+    for bytes in [2, 80, 100, 200] {
+        through_every_state(|| {
+            aged(execution().input(&text(300))).edit(|record| {
+                record.values = Some(Payload::Inline(json(&text(bytes))));
+            })
+        });
+    }
 }
 
 #[test]

@@ -150,7 +150,13 @@ fn a_retry_that_the_deadline_dooms_fails_at_once() {
 }
 
 fn begun(timeout_at: Option<Timestamp>) -> NameState {
-    NameState::InProgress { attempt: 2, first_at: NOW, timeout_at, reported: Reported::default() }
+    NameState::InProgress {
+        attempt: 2,
+        first_at: NOW,
+        timeout_at,
+        reported: Reported::default(),
+        last_error: None,
+    }
 }
 
 #[test]
