@@ -19,7 +19,7 @@ export const commands = {
   restart: (id) => of('execution restart', [id]),
   rerun: (id) => of('execution rerun', [id]),
   rerunFrom: (id, { from, input, discard } = {}) => of('execution rerun', [id], [...option('--from', from), ...option('--input', input), ...(discard ? ['--discard'] : [])]),
-  retryStep: (id, step) => of('execution retry-step', [id, step]),
+  retryStep: (id, step, input) => of('execution retry-step', [id, step], option('--input', input)),
   events: (id) => of('execution events', [id]),
   clearEvents: (id, name) => of('execution clear-events', [id, name]),
   sendEvent: (id, name, payload) => of('event', [id, name, ...(payload ? [payload] : [])]),

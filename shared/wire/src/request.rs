@@ -18,7 +18,7 @@ use tickover_core::error::Reject;
 
 pub use callback::{CallbackFailure, CallbackRequest, CallbackResult};
 pub use cron::CronRequest;
-pub use execution::{EventMessage, EventRequest, RerunRequest, StartRequest};
+pub use execution::{EventMessage, EventRequest, RerunRequest, RetryStepRequest, StartRequest};
 pub use flow::{Concurrency, Debounce, Rate, Unique, UniqueFor};
 pub use kind::KindDefaults;
 pub use limit::LimitRequest;

@@ -122,6 +122,7 @@ fn requests() {
         RerunRequest = json!({
             "steps": ["label[3]", name(STEP_NAME_MAX)], "from": "charge", "input": null, "preserve": false,
         });
+        RetryStepRequest = json!({"input": [1]});
         EventRequest = json!({"payload": null, "event_id": name(EVENT_ID_MAX), "traceparent": "x"});
         EventMessage = json!({
             "id": name(EXECUTION_ID_MAX), "name": name(EVENT_NAME_MAX), "payload": 1, "event_id": "e", "traceparent": "x",

@@ -1,10 +1,13 @@
 //! Remote steps and children: started in one call, read in one call, and ended when the code no longer waits for them.
 
+use std::collections::BTreeMap;
+
 use futures::StreamExt as _;
 use futures::future::join_all;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_own_child};
 use tickover_core::execution::{Execution, ParentClosePolicy};
 use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::payload::Payload;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
 use tickover_service::executions::{EndedStep, RemoteStep, StartRequest, remote_id};
@@ -44,6 +47,13 @@ struct ToStart {
     started: Option<StepName>,
 }
 
+/// A step that an operator has reopened.
+struct Again {
+    name: StepName,
+    /// The input that it was given in place of the code's.
+    input: Option<Payload>,
+}
+
 /// A child that was started, or whose start was refused.
 struct Started {
     name: StepName,
@@ -80,14 +90,14 @@ impl Driver {
         self.has_worked = true;
         self.busy.starting = true;
         let (service, record) = (self.service.clone(), self.record.clone());
-        let again: Vec<StepName> = {
-            let state = self.shared.lock();
-            let names = steps.iter().map(|step| step.name.clone());
-            names.filter(|name| state.replay.was_reopened(name)).collect()
+        let again: Vec<Again> = {
+            let replay = &self.shared.lock().replay;
+            let names = steps.iter().map(|step| &step.name).filter(|name| replay.was_reopened(name));
+            names.map(|name| Again { name: name.clone(), input: replay.input_of(name).cloned() }).collect()
         };
         let work = StartedWork::new(self.service.now());
         self.jobs.push(Box::pin(async move {
-            Done::Started(match revive(&service, &record, &again).await {
+            Done::Started(match revive(&service, &record, again, &mut steps).await {
                 Ok(()) => begin(&service, &record, steps, children, work).await,
                 Err(error) => StartedWork { trouble: Some(error), ..work },
             })
@@ -249,16 +259,39 @@ impl StartedWork {
     }
 }
 
-/// Retries the tasks of steps that an operator has reopened. A failure from before isn't their outcome.
-async fn revive(service: &Service, record: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
-    if names.is_empty() {
+/// Retries the tasks of steps that an operator has reopened, with the inputs that they were given. A failure from before isn't
+/// their outcome. The steps get these inputs too: a task that was deleted is scheduled anew.
+async fn revive(
+    service: &Service,
+    record: &Execution,
+    again: Vec<Again>,
+    steps: &mut [RemoteStep],
+) -> Result<(), ServiceError> {
+    if again.is_empty() {
         return Ok(());
     }
-    for (name, ended) in service.remote_outcomes(record, names).await? {
+    let (mut names, mut inputs) = (Vec::with_capacity(again.len()), BTreeMap::new());
+    for Again { name, input } in again {
+        if let Some(input) = input {
+            let input = service.open(&input).await?;
+            steps
+                .iter_mut()
+                .filter(|step| step.name == name)
+                .for_each(|step| step.input = Some(input.clone()));
+            inputs.insert(name.clone(), input);
+        }
+        names.push(name);
+    }
+    for (name, ended) in service.remote_outcomes(record, &names).await? {
         if matches!(ended.outcome, StepOutcome::Completed { .. }) {
             continue;
         }
-        match service.retry(&remote_id(record, &name)).await {
+        let id = remote_id(record, &name);
+        let retried = match inputs.remove(&name) {
+            Some(input) => service.retry_with(&id, input).await,
+            None => service.retry(&id).await,
+        };
+        match retried {
             Ok(_) | Err(ServiceError::Rejected(_)) => {}
             Err(error) => return Err(error),
         }

@@ -307,9 +307,9 @@ routes! {
 
     /// Retry the step because of which an execution failed.
     ///
-    /// It goes on in the same run, and the results of other steps stay. The call is rejected if the execution's own
+    /// It goes on in the same run, and the results of other steps stay. A remote step may get another input. The call is rejected if the execution's own
     /// deadline has passed.
-    RetryStep: POST "/v1/executions/{id}/steps/{name}/retry" in executions may take Nothing for operators {
+    RetryStep: POST "/v1/executions/{id}/steps/{name}/retry" in executions may take RetryStepRequest for operators {
         200 ExecutionAnswer = "The run goes on.",
     }
 

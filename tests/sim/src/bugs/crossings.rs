@@ -63,7 +63,7 @@ pub(super) fn on_an_execution(
 /// The same of a task.
 pub(super) fn on_a_task(bug: Bug, task: &Task, command: &OnTask, context: &Context<'_>) -> Option<OfTask> {
     match (bug, command) {
-        (Bug::OldOutcomeCounts, OnTask::Retry) if task.parent.is_some() && task.ended().is_some() => {
+        (Bug::OldOutcomeCounts, OnTask::Retry(_)) if task.parent.is_some() && task.ended().is_some() => {
             Some(OfTask::unchanged(task, Ok(TaskReply::Revived)))
         }
         (Bug::LateResultRefused, OnTask::Complete(_) | OnTask::Fail(_)) => {
