@@ -49,6 +49,7 @@ export const commands = {
   showOperation: (id) => of('operation show', [id]),
   stopOperation: (id) => of('operation stop', [id]),
   overview: () => ['overview'],
+  failures: ({ ended_from: from, ended_before: before } = {}) => ['failures', ...option('--ended-from', from), ...option('--ended-before', before)],
   listWorkers: () => ['workers', 'list'],
   history: (queue) => ['history', ...option('--queue', queue)],
   resumeOperation: (id) => of('operation resume', [id]),
