@@ -30,7 +30,7 @@ pub use history::history;
 pub use kinds::{delete_kind, kind, kinds, set_kind};
 pub use operate::{cancel, retry};
 pub use operations::{operation, operations, resume_operation, start_operation, stop_operation};
-pub use queues::{overview, pause, queue, queues, resume, workers};
+pub use queues::{failures, overview, pause, queue, queues, resume, workers};
 pub use read::{describe, list};
 pub use report::{complete, complete_batch, fail, heartbeat, release};
 pub use route::answer;

@@ -12,7 +12,7 @@ pub(crate) use execution::{Event, event, rerun, start};
 pub(crate) use operation::operation;
 #[cfg(test)]
 pub(crate) use query::ListQuery;
-pub(crate) use query::{executions, page, tasks};
+pub(crate) use query::{executions, page, period, tasks};
 pub(crate) use report::{claim, failure};
 pub(crate) use task::{kind_defaults, task};
 

@@ -16,7 +16,7 @@ pub use crons::cron;
 pub use execution::{event, events, execution, execution_of_run, run, timeline, value, values};
 pub use limit::limit;
 pub use operation::operation;
-pub use overview::overview;
+pub use overview::{failures, overview};
 pub use queue::{queue, workers};
 pub use task::{claimed, task};
 

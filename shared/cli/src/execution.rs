@@ -10,7 +10,7 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::ExecutionStatus;
 use tickover_core::id::{ExecutionId, StepName, WorkflowName};
 use tickover_wire::answer::{CancelOutcome, ExecutionCancelAnswer, ExecutionChangeAnswer, ExecutionView};
-use tickover_wire::request::{ExecutionsQuery, PageQuery, RerunRequest, Statuses};
+use tickover_wire::request::{ExecutionsQuery, PageQuery, RerunRequest, RetryStepRequest, Statuses};
 use tickover_wire::{FailureCode, Instant, Label, OpenEnum};
 
 use crate::argument::{self, name};
@@ -200,6 +200,9 @@ pub(crate) struct RetryStepArgs {
     /// The step's name
     #[arg(value_parser = name(StepName::parse))]
     step: StepName,
+    /// Another input for a remote step, as JSON; `-` reads it from standard input
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
 }
 
 pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::Result<()> {
@@ -232,7 +235,10 @@ pub(crate) async fn run(command: ExecutionCommand, client: &Client) -> anyhow::R
             let request = RerunRequest { steps, from: args.from, input, preserve };
             shown(&api.rerun(&args.id, &request).await?.execution)
         }
-        ExecutionCommand::RetryStep(args) => shown(&api.retry_step(&args.id, &args.step).await?.execution),
+        ExecutionCommand::RetryStep(args) => {
+            let input = argument::json(args.input.as_deref(), "the input")?;
+            shown(&api.retry_step(&args.id, &args.step, &RetryStepRequest { input }).await?.execution)
+        }
         ExecutionCommand::Values(args) => values::run(args, client).await,
         ExecutionCommand::Events(args) => events::list(args, client).await,
         ExecutionCommand::ClearEvents(args) => events::clear(args, client).await,

@@ -111,6 +111,8 @@ enum Command {
     Workers(workers::WorkersCommand),
     /// Show how much waits, runs, is late, needs somebody and has failed
     Overview(overview::OverviewArgs),
+    /// Show what has failed, in groups
+    Failures(overview::FailuresArgs),
     /// Show what a local server's queues did in the last day, by the hour
     History(history::HistoryArgs),
     /// Set, show, list and delete the defaults of a kind of task
@@ -177,6 +179,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Queue(command) => queue::run(command, &system.client().await?).await?,
         Command::Workers(command) => workers::run(command, &system.client().await?).await?,
         Command::Overview(args) => overview::run(args, &system.client().await?).await?,
+        Command::Failures(args) => overview::failures(args, &system.client().await?).await?,
         Command::History(args) => history::run(args, &system.client().await?).await?,
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,

@@ -1,11 +1,14 @@
-//! `tickover overview`: what an operator looks at first.
+//! `tickover overview`: what an operator looks at first; `tickover failures`: what has failed, in groups.
 
 use std::fmt::Write as _;
 
 use comfy_table::{Table, presets};
 use tickover::Client;
+use tickover_wire::Instant;
 use tickover_wire::answer::{CountView, FailureGroupView, OverviewAnswer, QueueNumbersView};
+use tickover_wire::request::FailuresQuery;
 
+use crate::argument;
 use crate::show::{answer, field, instant, print};
 
 /// Options of `tickover overview`.
@@ -19,6 +22,40 @@ pub(crate) struct OverviewArgs {
 pub(crate) async fn run(args: OverviewArgs, client: &Client) -> anyhow::Result<()> {
     let seen = client.api().overview().await?;
     if args.json { answer(&seen) } else { print(&text(&seen)) }
+}
+
+/// Options of `tickover failures`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct FailuresArgs {
+    /// Only what failed at this instant or later (RFC 3339, such as 2026-01-31T08:00:00Z)
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_from: Option<Instant>,
+    /// Only what failed before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = argument::instant)]
+    ended_before: Option<Instant>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn failures(args: FailuresArgs, client: &Client) -> anyhow::Result<()> {
+    let FailuresArgs { ended_from, ended_before, json } = args;
+    argument::period(ended_from, ended_before)?;
+    let found = client.api().failures(&FailuresQuery { ended_from, ended_before }).await?;
+    if json {
+        return answer(&found);
+    }
+    let mut text = String::new();
+    field(&mut text, "failed", &count(found.failed));
+    if let Some(most) = found.read_max.filter(|_| found.failed.more) {
+        field(&mut text, "read", &format!("the latest {most} tasks and the latest {most} executions"));
+    }
+    if !found.groups.is_empty() {
+        let more = if found.more_groups { "\nThere are more groups.\n" } else { "" };
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "\n{}{more}", groups(&found.groups));
+    }
+    print(&text)
 }
 
 /// The numbers, the groups of failures and the queues.

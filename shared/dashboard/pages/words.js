@@ -135,32 +135,7 @@ export function wait(one) {
 
 /** What failures are grouped by: the workflow or the kind of task, and the code of the error. An execution whose deadline passed
  * has no code that an operation could select by, but a status. */
-function failureKey({ workflow, kind, status, error }) {
-  return workflow ? failure('execution', workflow, status === 'timed_out' ? null : error?.code) : failure('task', kind, error?.code);
-}
-
-/** A group of failures by its key; without a code, those of the status `timed_out`. */
 export function failure(what, of, code) {
   const status = code ? null : 'timed_out';
   return { what, of, code: code ?? status, status, id: [what, of, ...(status ? ['status'] : []), code ?? status].join(' ') };
 }
-
-/** The step because of which an execution failed; steps of a fan-out are one. */
-const failedStep = (record) => record.cause?.step?.replace(/\[\d+\]$/, '[…]');
-
-/** Records in groups by what failed, the largest group first, each with the steps that failed. */
-export function grouped(records) {
-  const groups = new Map();
-  for (const record of records) {
-    const key = failureKey(record);
-    if (!groups.has(key.id)) groups.set(key.id, { ...key, steps: new Set(), records: [] });
-    const group = groups.get(key.id);
-    group.records.push(record);
-    const step = failedStep(record);
-    if (step) group.steps.add(step);
-  }
-  return [...groups.values()].sort((one, other) => other.records.length - one.records.length || one.id.localeCompare(other.id));
-}
-
-/** The latest end first. */
-export const byEnd = (one, other) => Date.parse(other.ended_at ?? other.created_at) - Date.parse(one.ended_at ?? one.created_at);

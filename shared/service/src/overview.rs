@@ -4,7 +4,7 @@
 
 mod failures;
 
-pub use failures::{FailedWork, FailureGroup};
+pub use failures::{FailedWork, FailureGroup, Failures};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
 
 use crate::error::ServiceError;
-use crate::ports::{ExecutionFilter, Listed, TaskCount, TaskFilter, TaskIndex};
+use crate::ports::{ExecutionFilter, Listed, Period, TaskCount, TaskFilter, TaskIndex};
 use crate::queues::workers::QueueWorkers;
 use crate::service::Service;
 
@@ -32,7 +32,9 @@ const EXECUTIONS_READ_MAX: usize = 1_000;
 const WORKFLOWS_READ_MAX: usize = 20;
 /// How many of the latest executions of each of those are read.
 const OF_WORKFLOW_READ_MAX: usize = 100;
-/// How many executions are read at once.
+/// The most failed tasks, and the most failed executions, that are read where the store has no index.
+const FAILED_READ_MAX: usize = 500;
+/// How many records are read at once.
 const PAGE: usize = 100;
 /// An overview is used again for as many times the time that it took to make: so however many look at it, making it takes
 /// a tenth of a process's time at most.
@@ -94,7 +96,7 @@ pub struct Overview {
     pub executions: ExecutionNumbers,
     /// All that is kept and has failed or timed out.
     pub failed: Count,
-    /// The same by what failed and why, the largest group first.
+    /// The same by what failed and why, the largest group first; at most 200 of them.
     pub failures: Vec<FailureGroup>,
     /// All queues, by name.
     pub queues: Vec<QueueNumbers>,
@@ -141,7 +143,8 @@ impl Service {
             None => self.read_tasks(at, &mut open).await?,
         }
         self.open_executions(at, &queues, &mut open).await?;
-        let (failures, failed) = self.failures(at).await?;
+        let Failures { count: failed, groups: failures, .. } =
+            self.failures_among(Period::default(), FAILED_READ_MAX).await?;
         let mut numbers = Vec::with_capacity(queues.len());
         for of in queues {
             let name = &of.queue.name;

@@ -1,5 +1,6 @@
 //! What the service needs from the outside. Adapters implement these traits; `tests/tests/conformance` tests them.
 
+mod failed;
 mod filter;
 mod queue;
 mod reads;
@@ -19,6 +20,7 @@ use tickover_core::payload::{BlobRef, Json};
 use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 
+pub use failed::Failed;
 pub use filter::{ExecutionFilter, Listed, Period, TaskFilter};
 pub use queue::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
@@ -255,14 +257,17 @@ pub struct StoreTraits<'a> {
 
 /// An index of tasks by queue and status. `DynamoDB` has none, because it would cost each task several writes.
 pub trait TaskIndex: Send + Sync {
-    /// Ids of tasks with the queue, one of the statuses and the instants of a filter, latest scheduled first, then by id.
-    /// Some may be past their retention.
+    /// Ids of tasks with the queue, one of the statuses, the instants, the label and the error of a filter, latest
+    /// scheduled first, then by id. Some may not fit the rest of it, or be past their retention.
     fn find(
         &self,
         filter: &TaskFilter,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<TaskId>, StoreError>;
+
+    /// Calls with each task that has failed or timed out. Those past their retention count until they are deleted.
+    fn failed(&self, each: &mut dyn FnMut(Failed<'_>)) -> Result<(), StoreError>;
 
     /// From when on a worker could have had the oldest task that is ready at `now`.
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
@@ -307,6 +312,9 @@ pub trait ExecutionIndex: Send + Sync {
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError>;
+
+    /// Calls with each execution that has failed or timed out. Those past their retention count until they are deleted.
+    fn failed(&self, each: &mut dyn FnMut(Failed<'_>)) -> Result<(), StoreError>;
 
     /// How many executions there are of each workflow and status, by workflow. Those past their retention count until
     /// they are deleted.

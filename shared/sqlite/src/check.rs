@@ -119,7 +119,7 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
     let mut counts = Kind::ALL.map(|kind| (kind.plural(), 0));
     let mut statement = connection.prepare(
         "SELECT kind, id, body, incarnation, version, nonce, due_shard, due_at, due_kind, wakes, expires_at,
-             list, list_at, queue, status, ready_at, is_open, error, row, lane
+             list, list_at, queue, status, ready_at, is_open, error, row, lane, failed_at, failed_of, failed_step
          FROM record ORDER BY row",
     )?;
     let mut rows = statement.query([])?;
@@ -133,8 +133,8 @@ fn records(connection: &Connection, findings: &mut Findings) -> Result<(), rusql
         };
         count.1 += 1;
         match compare(kind, &id, row) {
-            Ok(record) if kind == Kind::Execution => {
-                labels_of(connection, &id, &record, row.get(18)?, findings)?;
+            Ok(record) if matches!(kind, Kind::Task | Kind::Execution) => {
+                labels_of(connection, kind, &id, &record, row.get(18)?, findings)?;
             }
             Ok(_) => {}
             Err(problem) => findings.problem(problem),
@@ -170,6 +170,9 @@ fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Result<NewRecord, String> {
         ("is_open", row.get(16) == Ok(expected.is_open)),
         ("lane", row.get(19) == Ok(expected.lane.clone())),
         ("error", row.get(17) == Ok(expected.error.clone())),
+        ("failed_at", row.get(20) == Ok(expected.failed_at.map(Timestamp::as_millis))),
+        ("failed_of", row.get(21) == Ok(expected.failed_of.clone())),
+        ("failed_step", row.get(22) == Ok(expected.failed_step.clone())),
     ];
     match agreements.into_iter().find(|(_, agrees)| !agrees) {
         Some((column, _)) => what(&format!("its column {column} and its body differ")),
@@ -177,9 +180,10 @@ fn compare(kind: Kind, id: &str, row: &Row<'_>) -> Result<NewRecord, String> {
     }
 }
 
-/// Compares the labels of an execution with those by which it is found.
+/// Compares the labels of a task or an execution with those by which it is found.
 fn labels_of(
     connection: &Connection,
+    kind: Kind,
     id: &str,
     record: &NewRecord,
     number: i64,
@@ -190,36 +194,41 @@ fn labels_of(
         Ok(Some(labels)) => labels.into_owned(),
         Ok(None) => return Ok(()),
         Err(error) => {
-            findings.problem(format!("execution {id:?}: its labels can't be read: {error}"));
+            findings.problem(format!("{} {id:?}: its labels can't be read: {error}", kind.name()));
             return Ok(());
         }
     };
-    let mut statement = connection.prepare_cached("SELECT name, value, at, id FROM label WHERE row = ?1")?;
+    let mut statement =
+        connection.prepare_cached("SELECT name, value, at, id, kind FROM label WHERE row = ?1")?;
     let at = record.list.as_ref().map(|(_, at)| at.as_millis());
     let found = statement.query_map([number], |row| {
-        let agrees = row.get(2) == Ok(at) && row.get_ref(3)?.as_str() == Ok(id);
+        let agrees =
+            row.get(2) == Ok(at) && row.get_ref(3)?.as_str() == Ok(id) && row.get(4) == Ok(kind as i64);
         Ok((agrees, text(row, 0)?, text(row, 1)?))
     })?;
     let found: Vec<(bool, String, String)> = found.collect::<Result<_, _>>()?;
     let agrees = found.iter().all(|(agrees, ..)| *agrees)
         && found.into_iter().map(|(_, name, value)| (name, value)).collect::<BTreeMap<_, _>>() == expected;
     if !agrees {
-        findings.problem(format!("execution {id:?}: its labels and those by which it is found differ"));
+        findings.problem(format!("{} {id:?}: its labels and those by which it is found differ", kind.name()));
     }
     Ok(())
 }
 
-/// Finds the labels of executions that aren't there.
+/// Finds the labels of tasks and executions that aren't there.
 fn labels(connection: &Connection, findings: &mut Findings) -> Result<(), rusqlite::Error> {
     let count: i64 = connection.query_row("SELECT count(*) FROM label", [], |row| row.get(0))?;
     findings.counts.push(("labels", count.cast_unsigned()));
     let mut statement = connection.prepare(
-        "SELECT DISTINCT id FROM label WHERE row NOT IN (SELECT row FROM record WHERE kind = ?1) ORDER BY id",
+        "SELECT DISTINCT kind, id FROM label
+         WHERE NOT EXISTS (SELECT 1 FROM record WHERE row = label.row AND kind = label.kind) ORDER BY kind, id",
     )?;
-    let mut rows = statement.query([Kind::Execution as i64])?;
+    let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let id = text(row, 0)?;
-        findings.problem(format!("execution {id:?}: it has labels, and isn't there"));
+        let of: i64 = row.get(0)?;
+        let what = Kind::ALL.into_iter().find(|kind| *kind as i64 == of).map_or("record", Kind::name);
+        let id = text(row, 1)?;
+        findings.problem(format!("{what} {id:?}: it has labels, and isn't there"));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use tickover_service::ports::StoreError;
 
 use crate::error::Failure;
 use crate::read::record as read;
-use crate::record::{Kind, Labels, NewRecord, bits, stored, waiter_id};
+use crate::record::{Kind, NewRecord, bits, stored, waiter_id};
 
 /// The writes of a commit, in the order in which they are made.
 #[derive(Debug)]
@@ -55,11 +55,12 @@ enum Change {
     /// The record is written as a whole, whether there was one or not.
     Put(NewRecord),
     /// The record is written, but for its wakes, for its due slot unless that `moves`, and for the status of an
-    /// execution unless that `turns`.
+    /// execution unless that `turns`, and for the labels unless they change.
     Update {
         record: NewRecord,
         moves: bool,
         turns: bool,
+        relabels: bool,
     },
     Move(Due),
 }
@@ -83,7 +84,11 @@ impl Commit {
                     }
                     (_, _) => true,
                 };
-                (after, Change::Update { record: NewRecord::of(after)?, moves, turns })
+                let relabels = match (before, after) {
+                    (Record::Task(before), Record::Task(after)) => before.labels != after.labels,
+                    (_, _) => false,
+                };
+                (after, Change::Update { record: NewRecord::of(after)?, moves, turns, relabels })
             }
             Write::Put { after, .. } => (after, Change::Put(NewRecord::of(after)?)),
             Write::Rearm { record, to } => (record, Change::Move(*to)),
@@ -162,8 +167,9 @@ impl Decided {
     fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
         match (&self.change, row) {
             (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
-            (Change::Update { record, moves, turns }, Some(row)) => {
-                update(connection, self.kind, record, row, (*moves, *turns))
+            (Change::Update { record, moves, turns, relabels }, Some(row)) => {
+                update(connection, self.kind, record, row, (*moves, *turns))?;
+                if *relabels { label_anew(connection, self.kind, &self.id, record, row) } else { Ok(()) }
             }
             (Change::Move(due), Some(row)) => move_to(connection, *due, row),
             // An update's condition holds only where there is a record.
@@ -185,12 +191,28 @@ fn put(
     record: &NewRecord,
     row: Option<i64>,
 ) -> Result<(), rusqlite::Error> {
-    let NewRecord { stored, list, queue, status, ready_at, has_hint, lane, is_open, error, labels, body } =
-        record;
+    let NewRecord {
+        stored,
+        list,
+        queue,
+        status,
+        ready_at,
+        has_hint,
+        lane,
+        is_open,
+        error,
+        failed_at,
+        failed_of,
+        failed_step,
+        labels: _,
+        body,
+    } = record;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO record (row, kind, id, incarnation, version, nonce, due_shard, due_at, due_kind, wakes,
-             expires_at, list, list_at, queue, status, ready_at, has_hint, lane, is_open, error, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
+             expires_at, list, list_at, queue, status, ready_at, has_hint, lane, is_open, error, failed_at, failed_of,
+             failed_step, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+             ?23, ?24)",
     )?;
     let due = stored.due;
     statement.execute(params![
@@ -214,15 +236,14 @@ fn put(
         lane,
         is_open,
         error,
+        failed_at.map(Timestamp::as_millis),
+        failed_of,
+        failed_step,
         body,
     ])?;
-    if let Some((_, at)) = list
-        && kind == Kind::Execution
-    {
-        if let Some(row) = row {
-            connection.prepare_cached("DELETE FROM label WHERE row = ?1")?.execute([row])?;
-        }
-        label(connection, id, *at, labels, row.unwrap_or_else(|| connection.last_insert_rowid()))?;
+    match row {
+        Some(row) => label_anew(connection, kind, id, record, row)?,
+        None => label(connection, kind, id, record, connection.last_insert_rowid())?,
     }
     if let Some(queue) = queue {
         let mut statement =
@@ -232,20 +253,36 @@ fn put(
     Ok(())
 }
 
-/// Writes the labels of an execution that has none yet.
+/// Writes the labels of a record that has none yet.
 pub(crate) fn label(
     connection: &Connection,
+    kind: Kind,
     id: &str,
-    at: Timestamp,
-    labels: &Labels,
+    record: &NewRecord,
     row: i64,
 ) -> Result<(), rusqlite::Error> {
-    for (name, value) in labels.read(connection)?.unwrap_or_default().iter() {
-        let mut statement = connection
-            .prepare_cached("INSERT INTO label (name, value, at, id, row) VALUES (?1, ?2, ?3, ?4, ?5)")?;
-        statement.execute(params![name, value, at.as_millis(), id, row])?;
+    let Some((_, at)) = &record.list else { return Ok(()) };
+    for (name, value) in record.labels.read(connection)?.unwrap_or_default().iter() {
+        let mut statement = connection.prepare_cached(
+            "INSERT INTO label (kind, name, value, at, id, row) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?;
+        statement.execute(params![kind as i64, name, value, at.as_millis(), id, row])?;
     }
     Ok(())
+}
+
+/// Writes the labels of a record in place of those that it has had.
+fn label_anew(
+    connection: &Connection,
+    kind: Kind,
+    id: &str,
+    record: &NewRecord,
+    row: i64,
+) -> Result<(), rusqlite::Error> {
+    if matches!(kind, Kind::Task | Kind::Execution) {
+        connection.prepare_cached("DELETE FROM label WHERE row = ?1")?.execute([row])?;
+    }
+    label(connection, kind, id, record, row)
 }
 
 /// An update with further columns. `SQLite` writes each index anew that has a column of the statement, changed or not: so
@@ -255,7 +292,7 @@ macro_rules! update_with {
         concat!(
             "UPDATE record SET version = ?8, nonce = ?9, expires_at = ?10, body = ?14",
             $($further,)*
-            " WHERE row = ?15"
+            " WHERE row = ?18"
         )
     };
 }
@@ -277,25 +314,33 @@ fn update(
         lane: _,
         is_open,
         error,
+        failed_at,
+        failed_of,
+        failed_step,
         labels: _,
         body,
     } = record;
-    // An execution stays in its list, and is never pending in a queue. It alone is open or has an error, by its status.
+    // An execution stays in its list, and is never pending in a queue. It alone is open, by its status.
     let mut statement = connection.prepare_cached(match (kind, moves, turns) {
         (Kind::Execution, false, false) => update_with!(""),
-        (Kind::Execution, false, true) => update_with!(", status = ?11, is_open = ?12, error = ?13"),
+        (Kind::Execution, false, true) => update_with!(
+            ", status = ?11, is_open = ?12",
+            ", error = ?13, failed_at = ?15, failed_of = ?16, failed_step = ?17"
+        ),
         (Kind::Execution, true, false) => update_with!(", due_shard = ?1, due_at = ?2, due_kind = ?3"),
         (Kind::Execution, true, true) => update_with!(
             ", due_shard = ?1, due_at = ?2, due_kind = ?3",
-            ", status = ?11, is_open = ?12, error = ?13"
+            ", status = ?11, is_open = ?12",
+            ", error = ?13, failed_at = ?15, failed_of = ?16, failed_step = ?17"
         ),
-        (_, false, _) => {
-            update_with!(", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7", ", status = ?11")
-        }
+        (_, false, _) => update_with!(
+            ", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7, status = ?11",
+            ", error = ?13, failed_at = ?15, failed_of = ?16, failed_step = ?17"
+        ),
         (_, true, _) => update_with!(
             ", due_shard = ?1, due_at = ?2, due_kind = ?3",
-            ", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7",
-            ", status = ?11"
+            ", list = ?4, list_at = ?5, ready_at = ?6, has_hint = ?7, status = ?11",
+            ", error = ?13, failed_at = ?15, failed_of = ?16, failed_step = ?17"
         ),
     })?;
     let due = stored.due;
@@ -314,6 +359,9 @@ fn update(
         is_open,
         error,
         body,
+        failed_at.map(Timestamp::as_millis),
+        failed_of,
+        failed_step,
         row,
     ];
     statement.execute(parameters).map(|_| ())

@@ -21,7 +21,7 @@ use tickover_core::record::{Head, Record};
 use tickover_core::task::{self, State, Task};
 use tickover_core::tick::TickRecord;
 use tickover_core::time::Timestamp;
-use tickover_service::ports::StoreError;
+use tickover_service::ports::{Failed, StoreError};
 
 use crate::backlog::stored_lane;
 
@@ -128,19 +128,19 @@ impl Kind {
     }
 }
 
-/// The labels of an execution, which never change.
+/// The labels of a task, or of an execution, which never change.
 #[derive(Debug)]
 pub(crate) enum Labels {
     Inline(BTreeMap<String, String>),
-    /// They are in this item, with a memo that is too large for the record.
-    Blob(BlobId),
+    /// They are in this item, because it is too large for the record. And what reads them from its text.
+    Blob(BlobId, fn(&str) -> BTreeMap<String, String>),
 }
 
 impl Labels {
-    fn of(execution: &Execution) -> Self {
-        match &execution.details {
-            Some(Payload::Inline(details)) => Self::Inline(Self::within(details.as_str())),
-            Some(Payload::Blob(at)) => Self::Blob(at.id),
+    fn of(payload: Option<&Payload>, within: fn(&str) -> BTreeMap<String, String>) -> Self {
+        match payload {
+            Some(Payload::Inline(json)) => Self::Inline(within(json.as_str())),
+            Some(Payload::Blob(at)) => Self::Blob(at.id, within),
             None => Self::Inline(BTreeMap::new()),
         }
     }
@@ -150,24 +150,28 @@ impl Labels {
         &self,
         connection: &Connection,
     ) -> Result<Option<Cow<'_, BTreeMap<String, String>>>, rusqlite::Error> {
-        let blob = match self {
+        let (blob, within) = match self {
             Self::Inline(labels) => return Ok(Some(Cow::Borrowed(labels))),
-            Self::Blob(blob) => blob,
+            Self::Blob(blob, within) => (blob, within),
         };
         let mut statement = connection.prepare_cached("SELECT body FROM blob WHERE id = ?1")?;
         let body: Option<String> = statement.query_row([blob.as_bytes()], |row| row.get(0)).optional()?;
-        Ok(body.map(|body| Cow::Owned(Self::within(&body))))
+        Ok(body.map(|body| Cow::Owned(within(&body))))
     }
 
-    /// The labels in an execution's details.
-    fn within(details: &str) -> BTreeMap<String, String> {
+    /// Those of a task, whose payload they are. The service has checked them.
+    fn of_task(labels: &str) -> BTreeMap<String, String> {
+        serde_json::from_str(labels).unwrap_or_default()
+    }
+
+    /// Those in an execution's details.
+    fn in_details(details: &str) -> BTreeMap<String, String> {
         #[derive(Default, Deserialize)]
         struct Details {
             #[serde(default)]
             labels: BTreeMap<String, String>,
         }
 
-        // The service has checked them.
         serde_json::from_str::<Details>(details).unwrap_or_default().labels
     }
 }
@@ -192,8 +196,12 @@ pub(crate) struct NewRecord {
     pub(crate) lane: Option<String>,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,
-    /// The code of the error with which it has failed, if it is an execution.
+    /// The code of the error with which it has failed, if it is a task or an execution.
     pub(crate) error: Option<String>,
+    /// When it has failed, the kind of task or the workflow, and the step because of which an execution has failed.
+    pub(crate) failed_at: Option<Timestamp>,
+    pub(crate) failed_of: Option<String>,
+    pub(crate) failed_step: Option<String>,
     pub(crate) labels: Labels,
     pub(crate) body: String,
 }
@@ -223,17 +231,30 @@ impl NewRecord {
         let (queue, status) = (Some(task.queue.to_string()), Some(status));
         let has_hint = task.hint_at().is_some();
         let lane = stored_lane(task.lane());
-        Ok(Self { list, queue, status, ready_at, has_hint, lane, ..Self::plain(task.into(), body(task)?) })
+        let labels = Labels::of(task.labels.as_ref(), Labels::of_task);
+        let plain = Self { labels, ..Self::plain(task.into(), body(task)?) }.failed(Failed::of_task(task));
+        Ok(Self { list, queue, status, ready_at, has_hint, lane, ..plain })
     }
 
     fn execution(execution: &Execution) -> Result<Self, StoreError> {
         let list = Some((list_of(&execution.workflow), execution.created_at));
         let (queue, status) = (Some(execution.queue.to_string()), Some(execution.status().as_str()));
         let is_open = execution.closed().is_none();
-        let error = execution.error_code().map(str::to_owned);
-        let labels = Labels::of(execution);
-        let plain = Self::plain(execution.into(), body(execution)?);
-        Ok(Self { list, queue, status, is_open, error, labels, ..plain })
+        let labels = Labels::of(execution.details.as_ref(), Labels::in_details);
+        let plain = Self { labels, ..Self::plain(execution.into(), body(execution)?) }
+            .failed(Failed::of_execution(execution));
+        Ok(Self { list, queue, status, is_open, ..plain })
+    }
+
+    fn failed(self, failed: Option<Failed<'_>>) -> Self {
+        let Some(Failed { at, of, code, step, .. }) = failed else { return self };
+        Self {
+            error: code.map(str::to_owned),
+            failed_at: Some(at),
+            failed_of: Some(of.to_owned()),
+            failed_step: step.map(Cow::into_owned),
+            ..self
+        }
     }
 
     fn cron(cron: &Cron) -> Result<Self, StoreError> {
@@ -270,6 +291,9 @@ impl NewRecord {
             lane: None,
             is_open: false,
             error: None,
+            failed_at: None,
+            failed_of: None,
+            failed_step: None,
             labels: Labels::Inline(BTreeMap::new()),
             body,
         }

@@ -13,14 +13,15 @@ use crate::record::{Kind, NewRecord, Read, stored};
 /// Marks the file as Tickover's, for this program and for tools such as `file`: "tick".
 const APPLICATION_ID: i64 = 0x7469_636b;
 /// The version of the schema: the number of migrations.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 /// Each brings the schema from the version before it to the next one.
-const MIGRATIONS: [(i64, &str); 5] = [
+const MIGRATIONS: [(i64, &str); 6] = [
     (1, include_str!("schema/1.sql")),
     (2, include_str!("schema/2.sql")),
     (3, include_str!("schema/3.sql")),
     (4, include_str!("schema/4.sql")),
     (5, include_str!("schema/5.sql")),
+    (6, include_str!("schema/6.sql")),
 ];
 /// How long a reader waits while the file is being recovered or truncated.
 const BUSY: Duration = Duration::from_secs(5);
@@ -182,30 +183,39 @@ fn migrate(connection: &mut Connection) -> Result<(), rusqlite::Error> {
     for (_, migration) in MIGRATIONS.iter().filter(|(of, _)| *of > version) {
         transaction.execute_batch(migration)?;
     }
-    if version == 1 {
-        find_executions(&transaction)?;
+    if (1..VERSION).contains(&version) {
+        fill(&transaction, version)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }
 
-/// Fills what the second version of the schema finds executions by. One that can't be read is found as before.
-fn find_executions(connection: &Connection) -> Result<(), rusqlite::Error> {
+/// Fills what a later version of the schema finds tasks and executions by. One that can't be read is found as before.
+fn fill(connection: &Connection, version: i64) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare(
         "SELECT row, id, body, incarnation, version, nonce, due_shard, due_at,
          due_kind, wakes, expires_at FROM record WHERE kind = ?1",
     )?;
-    let mut rows = statement.query([Kind::Execution as i64])?;
-    while let Some(row) = rows.next()? {
-        let (number, id) = (row.get(0)?, row.get_ref(1)?.as_str()?);
-        let read = Read { id, body: row.get_ref(2)?.as_str()?, stored: stored(row, 3)? };
-        let Ok(Some(record)) = read.record(Kind::Execution) else { continue };
-        let Ok(NewRecord { list: Some((_, at)), error, labels, .. }) = NewRecord::of(&record) else {
-            continue;
-        };
-        connection.execute("UPDATE record SET error = ?2 WHERE row = ?1", params![number, error])?;
-        commit::label(connection, id, at, &labels, number)?;
+    for kind in [Kind::Task, Kind::Execution] {
+        let mut rows = statement.query([kind as i64])?;
+        while let Some(row) = rows.next()? {
+            let (number, id) = (row.get(0)?, row.get_ref(1)?.as_str()?);
+            let read = Read { id, body: row.get_ref(2)?.as_str()?, stored: stored(row, 3)? };
+            let Ok(Some(record)) = read.record(kind) else { continue };
+            let Ok(record) = NewRecord::of(&record) else { continue };
+            if let Some(at) = record.failed_at {
+                let NewRecord { error, failed_of, failed_step, .. } = &record;
+                connection.execute(
+                    "UPDATE record SET error = ?2, failed_at = ?3, failed_of = ?4, failed_step = ?5 WHERE row = ?1",
+                    params![number, error, at.as_millis(), failed_of, failed_step],
+                )?;
+            }
+            // Since the second version, executions have theirs.
+            if kind == Kind::Task || version == 1 {
+                commit::label(connection, kind, id, &record, number)?;
+            }
+        }
     }
     Ok(())
 }

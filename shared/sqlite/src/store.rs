@@ -20,8 +20,8 @@ use tickover_core::record::Record;
 use tickover_core::time::Timestamp;
 use tickover_service::memory::{Backlog, Choice, Ready};
 use tickover_service::ports::{
-    Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, History,
-    Listing, Page, Sample, Store, StoreError, StoreTraits, TaskCount, TaskFilter, TaskIndex,
+    Collection, Consistency, DueEntry, DueRange, ExecutionCount, ExecutionFilter, ExecutionIndex, Failed,
+    History, Listing, Page, Sample, Store, StoreError, StoreTraits, TaskCount, TaskFilter, TaskIndex,
 };
 
 use crate::commit::Commit;
@@ -189,6 +189,10 @@ impl TaskIndex for SqliteStore {
         self.read(|connection| find::tasks(connection, filter, limit, cursor))
     }
 
+    fn failed(&self, each: &mut dyn FnMut(Failed<'_>)) -> Result<(), StoreError> {
+        self.read(|connection| find::failed(connection, Kind::Task, each))
+    }
+
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         self.read(|connection| find::oldest(connection, queue, now))
     }
@@ -206,6 +210,10 @@ impl ExecutionIndex for SqliteStore {
         cursor: Option<&str>,
     ) -> Result<Page<ExecutionId>, StoreError> {
         self.read(|connection| find::executions::matching(connection, filter, limit, cursor))
+    }
+
+    fn failed(&self, each: &mut dyn FnMut(Failed<'_>)) -> Result<(), StoreError> {
+        self.read(|connection| find::failed(connection, Kind::Execution, each))
     }
 
     fn counts(&self) -> Result<Vec<ExecutionCount>, StoreError> {

@@ -35,7 +35,8 @@ pub use operation::{
     OperationAnswer, OperationChangeAnswer, OperationStatus, OperationView, OperationsAnswer,
 };
 pub use overview::{
-    CountView, ExecutionNumbersView, FailureGroupView, OverviewAnswer, QueueNumbersView, TaskNumbersView,
+    CountView, ExecutionNumbersView, FailureGroupView, FailuresAnswer, OverviewAnswer, QueueNumbersView,
+    TaskNumbersView,
 };
 pub use problem::Problem;
 pub use task::{

@@ -19,14 +19,14 @@ use tickover_core::error::Reject;
 
 pub use callback::{CallbackFailure, CallbackRequest, CallbackResult};
 pub use cron::CronRequest;
-pub use execution::{EventMessage, EventRequest, FirstEvent, RerunRequest, StartRequest};
+pub use execution::{EventMessage, EventRequest, FirstEvent, RerunRequest, RetryStepRequest, StartRequest};
 pub use flow::{Concurrency, Debounce, Rate, Unique, UniqueFor};
 pub use kind::KindDefaults;
 pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
-    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, HistoryQuery, PageQuery, ReasonQuery,
-    Statuses, TaskStatuses, TasksQuery, TimelineQuery, ValueQuery, pairs,
+    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, FailuresQuery, HistoryQuery, PageQuery,
+    ReasonQuery, Statuses, TaskStatuses, TasksQuery, TimelineQuery, ValueQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

@@ -122,6 +122,7 @@ fn requests() {
         RerunRequest = json!({
             "steps": ["label[3]", name(STEP_NAME_MAX)], "from": "charge", "input": null, "preserve": false,
         });
+        RetryStepRequest = json!({"input": [1]});
         EventRequest = json!({"payload": null, "event_id": name(EVENT_ID_MAX), "traceparent": "x"});
         EventMessage = json!({
             "id": name(EXECUTION_ID_MAX), "name": name(EVENT_NAME_MAX), "payload": 1, "event_id": "e", "traceparent": "x",
@@ -148,6 +149,7 @@ fn queries() {
             "ended_from": AT, "ended_before": AT, "stuck": false, "id_prefix": "e",
         });
         HistoryQuery = json!({"queue": "q"});
+        FailuresQuery = json!({"ended_from": AT, "ended_before": AT});
         PageQuery = json!({"limit": 1, "cursor": "c"});
         DescribeQuery = json!({"wait": "20s", "run": 1});
     }
@@ -229,6 +231,10 @@ fn answers_about_tasks() {
                 "oldest_at": AT, "workers": [name(WORKER_MAX)], "more_workers": 4,
             }],
             "more_queues": true,
+        });
+        FailuresAnswer = json!({
+            "failed": count, "more_groups": true, "read_max": 5_000,
+            "groups": [{"workflow": name(WORKFLOW_MAX), "count": 2, "last_hour": 1, "first_at": AT, "last_at": AT}],
         });
         HistoryAnswer = json!({"every": "5m", "parts": [{
             "at": AT, "completed": u64::MAX, "failed": 1, "late_ms": 2, "depth": 3, "oldest_ms": 4, "running": 5,

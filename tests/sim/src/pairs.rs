@@ -109,10 +109,10 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                     continue;
                 };
                 let done = match &decided.command {
-                    OnTask::Retry if seen.ended().is_some() && seen.parent.is_some() => {
+                    OnTask::Retry(_) if seen.ended().is_some() && seen.parent.is_some() => {
                         Some(Feature::RemoteRetry)
                     }
-                    OnTask::Retry if seen.ended().is_some() => Some(Feature::OperatorRetry),
+                    OnTask::Retry(_) if seen.ended().is_some() => Some(Feature::OperatorRetry),
                     OnTask::Cancel { force: true } if seen.ended().is_none() => Some(Feature::Terminated),
                     OnTask::Cancel { force: false } if seen.ended().is_none() => Some(Feature::Cancelled),
                     _ => None,
@@ -346,7 +346,7 @@ fn of_command(seen: &Execution, command: &OnExecution) -> Vec<Feature> {
         OnExecution::Restart(rerun) if !is_open && rerun.preserved.is_empty() => vec![Feature::Restart],
         OnExecution::Restart(_) if !is_open => vec![Feature::Rerun],
         // The scripts number remote steps.
-        OnExecution::RetryStep { name } if !is_open && name.as_str().ends_with(']') => {
+        OnExecution::RetryStep { name, .. } if !is_open && name.as_str().ends_with(']') => {
             vec![Feature::RetryStep, Feature::RemoteAgain]
         }
         OnExecution::RetryStep { .. } if !is_open => vec![Feature::RetryStep],

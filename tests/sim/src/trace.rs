@@ -213,7 +213,7 @@ impl fmt::Display for Decided {
             Command::Fail(_) => "fail",
             Command::Release { .. } => "release",
             Command::Cancel { .. } => "cancel",
-            Command::Retry => "retry",
+            Command::Retry(_) => "retry",
             Command::Hold => "hold",
             Command::Unpark => "unpark",
             Command::WaitInLine { .. } => "wait in line",

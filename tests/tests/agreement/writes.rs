@@ -207,7 +207,7 @@ impl Ask {
             }
             Self::Release => Command::Release { lease },
             Self::Cancel { force } => Command::Cancel { force },
-            Self::Retry => Command::Retry,
+            Self::Retry => Command::Retry(None),
             Self::Due { looks_empty } => Command::Due(QueueView { looks_empty, ..QueueView::default() }),
         }
     }

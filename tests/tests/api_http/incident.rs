@@ -298,3 +298,55 @@ async fn fail_other(api: &Api) {
     let report = json!({"lease": claimed["tasks"][0]["lease"], "error": {"code": "x"}});
     api.post("/v1/tasks/o/fail", report).await.ok(200);
 }
+
+#[tokio::test]
+async fn failures_are_counted_over_all_in_a_period_with_the_first_and_the_last_of_all() {
+    for store in stores() {
+        let is_indexed = store.traits().tasks.is_some();
+        let api = Api::over(Scene::over(store)).await;
+        let failures = async |query: &str| api.get(&format!("/v1/failures{query}")).await.ok(200);
+        let none = failures("").await;
+        assert_eq!((&none["failed"], &none["groups"]), (&json!({"count": 0}), &json!([])));
+        // Where each is read, the bound of that is said.
+        let bound = if is_indexed { Value::Null } else { json!(5_000) };
+        assert_eq!(none["read_max"], bound);
+
+        // More than an overview reads without an index, and more groups than it shows.
+        for number in 0..501 {
+            fail(&api, &format!("old-{number}")).await;
+        }
+        api.advance(7_200_000);
+        for number in 0..25 {
+            let lease = api.running(&format!("new-{number}"), json!({})).await;
+            let error =
+                json!({"lease": lease, "error": {"code": format!("code-{number}"), "message": "why"}});
+            api.post(&format!("/v1/tasks/new-{number}/fail"), error).await.ok(200);
+        }
+        fail(&api, "last").await;
+        let all = failures("").await;
+        assert_eq!((&all["failed"], &all["more_groups"]), (&json!({"count": 527}), &Value::Null));
+        assert_eq!(all["groups"].as_array().unwrap().len(), 26);
+        let (first_at, last_at) = ("2026-01-01T00:00:00.000Z", "2026-01-01T02:00:00.000Z");
+        let group = json!({
+            "kind": "work", "error": "x", "count": 502, "last_hour": 1, "first_at": first_at, "last_at": last_at,
+            "message": "",
+        });
+        assert_eq!(all["groups"][0], group);
+        assert_eq!(overview(&api).await["more_failures"], true);
+
+        let lately = failures(&format!("?ended_from={last_at}")).await;
+        assert_eq!(
+            (&lately["failed"]["count"], lately["groups"].as_array().unwrap().len()),
+            (&json!(26), 26)
+        );
+        let group = lately["groups"].as_array().unwrap().iter().find(|group| group["error"] == "x").unwrap();
+        assert_eq!((&group["count"], &group["first_at"]), (&json!(1), &json!(first_at)));
+        let before = failures(&format!("?ended_before={last_at}")).await;
+        assert_eq!(
+            (&before["failed"]["count"], before["groups"].as_array().unwrap().len()),
+            (&json!(501), 1)
+        );
+        let wrong = api.get("/v1/failures?ended_from=yesterday").await.problem(400, "invalid_request");
+        assert_eq!(wrong["field"], "ended_from");
+    }
+}

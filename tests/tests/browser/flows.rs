@@ -23,9 +23,18 @@ pub(crate) async fn charge(placed: Order) -> Result<String, Failure> {
     Ok(format!("charge-{}", placed.number))
 }
 
-#[tickover::step("print-label", remote)]
-pub(crate) async fn print_label(content: String) -> Result<String> {
+/// Refuses one content, however often it is asked.
+#[tickover::step("print-label", remote, retry = "none")]
+pub(crate) async fn print_label(content: String) -> Result<String, Failure> {
+    if content == "lead" {
+        return Err(Failure::new("too_heavy", "no parcel may weigh so much"));
+    }
     Ok(format!("label for {content}"))
+}
+
+#[tickover::workflow("parcel")]
+pub(crate) async fn parcel(ctx: Ctx, content: String) -> Result<String> {
+    Ok(ctx.step(print_label(content)).await?)
 }
 
 #[tickover::workflow("note")]

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::flows::{Order, approval, note_down, order, print_label, relay};
+use crate::flows::{Order, approval, note_down, order, parcel, print_label, relay};
 
 /// How long a call of a page may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,8 +64,13 @@ impl Site {
     /// A system without any records. Its clock agrees with this machine's.
     pub(crate) async fn empty() -> Self {
         let env = TestEnv::new();
-        let env =
-            env.workflow(order).workflow(note_down).workflow(approval).workflow(relay).step::<print_label>();
+        let env = env
+            .workflow(order)
+            .workflow(note_down)
+            .workflow(approval)
+            .workflow(relay)
+            .workflow(parcel)
+            .step::<print_label>();
         let behind = SystemClock.now().since(env.now());
         env.advance(behind).await.unwrap();
         let server = Server::start(

@@ -12,7 +12,7 @@ use tickover::client::{ExecutionId, TimelineEntry as TimelineEntryView};
 use tickover_dashboard::Settings;
 
 use crate::driver::{Browser, browse};
-use crate::flows::DECLINED;
+use crate::flows::{DECLINED, parcel};
 use crate::site::{Server, Site, router};
 
 /// The most clicks from the overview to what one needs.
@@ -225,6 +225,30 @@ async fn an_execution_runs_again_with_another_input_and_the_two_runs_are_compare
         let row = "[...document.querySelectorAll('[data-key=\"table What they did\"] tbody tr')].find((row) => row.cells[0].textContent === 'step charge')";
         browser.until(&format!("{row}.cells[1].textContent.includes('declined') && {row}.cells[2].textContent.includes('charge-8')")).await;
         browser.is_accessible("two runs").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failed_remote_step_runs_again_with_another_input_in_the_same_run() {
+    let site = Site::empty().await;
+    site.client().start(&parcel, "lead".to_owned()).id("parcel-1").await.unwrap();
+    site.env.advance("5m").await.unwrap();
+    browse(&site.url(), async |browser| {
+        browser.open("#/executions/parcel-1").await;
+        browser.sees("too_heavy").await;
+        browser.press_on("[data-key='retry-step'] summary").await;
+        // It begins with the input that the step had.
+        browser.until("document.getElementById('step-input').value === '\"lead\"'").await;
+        browser.is_accessible("a step with another input").await;
+        browser.fill("step-input", r#""feathers""#).await;
+        browser.sees("execution retry-step parcel-1 print-label --input").await;
+        browser.press("Run the step with this input").await;
+        browser.sees("parcel-1: the step print-label runs again.").await;
+        site.env.advance("5m").await.unwrap();
+        browser.sees("label for feathers").await;
+        let ended = site.execution("parcel-1").await;
+        assert_eq!((&ended["run"], &ended["output"]), (&json!(1), &json!("label for feathers")));
     })
     .await;
 }

@@ -69,7 +69,7 @@ async fn a_check_counts_what_is_there_and_names_records_that_do_not_agree_with_t
     }
     let found = tickover(&["data", "check", text(&file)]).await;
     assert!(found.status.success(), "{found:?}");
-    for (name, value) in [("schema", "5"), ("tasks", "3"), ("idempotency keys", "3"), ("payloads", "3")] {
+    for (name, value) in [("schema", "6"), ("tasks", "3"), ("idempotency keys", "3"), ("payloads", "3")] {
         assert!(found.stdout.contains(&format!("{name:<24}{value}\n")), "{name}: {}", found.stdout);
     }
     assert!(found.stdout.ends_with("no problems found\n"), "{}", found.stdout);
@@ -239,7 +239,7 @@ async fn a_check_finds_what_the_start_needs_and_goes_on_after_unreadable_texts()
             "PRAGMA user_version = 1",
             &["the table label is of a later schema than 1", "table record isn't that of schema 1"],
         ),
-        ("ALTER TABLE segment RENAME COLUMN body TO text", &["the table segment isn't that of schema 5"]),
+        ("ALTER TABLE segment RENAME COLUMN body TO text", &["the table segment isn't that of schema 6"]),
         (
             unreadable,
             &["task \"a\u{fffd}\": its column id", "task \"b\": its column version", "it isn't JSON"],

@@ -42,6 +42,20 @@ async fn stuck_ones_queues_without_workers_and_the_day_are_shown() {
     let first: Value = serde_json::from_str(&scene.prints(&["overview", "--json"]).await).expect("JSON");
     assert_eq!(first["executions"]["stuck"]["count"], 1);
 
+    scene.schedule(&json!({"queue": "work", "kind": "k", "id": "lost", "timeout": "1ms"})).await;
+    let lost = async || {
+        let found = scene.prints(&["failures", "--json"]).await;
+        serde_json::from_str::<Value>(&found).expect("JSON")
+    };
+    // Its deadline passes while nobody asks for it.
+    scene.until_status("lost", "timed_out").await;
+    let failed = lost().await;
+    assert_eq!((&failed["failed"]["count"], &failed["groups"][0]["kind"]), (&json!(1), &json!("k")));
+    let shown = scene.prints(&["failures", "--ended-from", "2020-01-01T00:00:00Z"]).await;
+    assert!(shown.contains("task k"), "{shown}");
+    let none = scene.prints(&["failures", "--ended-before", "2020-01-01T00:00:00Z"]).await;
+    assert!(!none.contains("task k"), "{none}");
+
     let day = scene.prints(&["history"]).await;
     assert!(day.contains("completed"), "{day}");
     let wrong = scene.run(&["list", "--ended-from", "yesterday"]).await;

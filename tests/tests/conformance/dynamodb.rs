@@ -183,7 +183,7 @@ async fn every_read_and_write_refuses_a_newer_builds_record_and_leaves_it_unchan
     let to = Due { at: NOW, kind: DueKind::Recheck, shard: 0 };
     let rearm = [Write::Rearm { record: one.task.clone().into(), to }];
     let ids = [RecordId::from(one.task.id.clone())];
-    let other = Decision { writes: scheduled(None).writes, ..decided(None, &Command::Retry, 9) };
+    let other = Decision { writes: scheduled(None).writes, ..decided(None, &Command::Retry(None), 9) };
     let create: Vec<Write> = other
         .writes
         .into_iter()

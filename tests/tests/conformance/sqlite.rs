@@ -8,6 +8,7 @@ mod growth;
 mod lanes;
 mod operations;
 mod power;
+mod tasks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,8 +42,11 @@ async fn the_sqlite_store_in_a_file_conforms() {
 }
 
 fn service(store: SqliteStore) -> Service {
+    service_of(Arc::new(store))
+}
+
+fn service_of(store: Arc<SqliteStore>) -> Service {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let store = Arc::new(store);
     let queue = Arc::new(MemoryQueue::over(store.clone(), 10, clock.clone()).unwrap());
     Service::new(Ports { store, queue, clock, ids: Arc::new(SystemIds) }, Limits::default())
 }

@@ -3,9 +3,12 @@
 use tickover_service::Service;
 
 use tickover_wire::answer::{QueueAnswer, QueuesAnswer, WorkersAnswer};
+use tickover_wire::read;
+use tickover_wire::request::FailuresQuery;
 
 use crate::answer::Answer;
 use crate::problem::Problem;
+use crate::request::period;
 use crate::{body, name, view};
 
 /// All queues with their depth.
@@ -30,6 +33,12 @@ pub async fn workers(service: &Service) -> Result<Answer, Problem> {
 /// What an operator looks at first.
 pub async fn overview(service: &Service) -> Result<Answer, Problem> {
     Answer::ok(&view::overview(service.overview().await?))
+}
+
+/// What has failed, in groups. The query is a list of names and values, already percent-decoded.
+pub async fn failures(service: &Service, query: &[(String, String)]) -> Result<Answer, Problem> {
+    let FailuresQuery { ended_from, ended_before } = read::query(query)?;
+    Answer::ok(&view::failures(service.failures(period(ended_from, ended_before)).await?))
 }
 
 /// Pauses a queue: its tasks are not leased to workers, and their deadlines still apply.

@@ -61,6 +61,7 @@ pub async fn answer(
         Route::Queues => calls::queues(service).await,
         Route::Workers => calls::workers(service).await,
         Route::Overview => calls::overview(service).await,
+        Route::Failures => calls::failures(service, query).await,
         Route::History => calls::history(service, query),
         Route::Queue => calls::queue(service, id).await,
         Route::Pause => calls::pause(service, id, body).await,

@@ -62,10 +62,11 @@ pub async fn read(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Pr
 /// Starts remote steps and children of a turn.
 pub async fn start(service: &Service, id: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
-    let TurnStartRequest { lease, steps, again, children } = body::read(body)?;
+    let TurnStartRequest { lease, steps, again, with_input, children } = body::read(body)?;
     let work = ToStart {
         steps: all_parsed("steps", steps.unwrap_or_default())?,
         again: again.unwrap_or_default(),
+        with_input: with_input.unwrap_or_default(),
         children: all_parsed("children", children.unwrap_or_default())?,
     };
     let StartedWork { steps, children, trouble } =

@@ -58,7 +58,7 @@ pub(crate) fn page(given: PageQuery) -> ListQuery<()> {
 }
 
 /// A period by its bounds.
-pub(super) fn period(from: Option<Instant>, before: Option<Instant>) -> Period {
+pub(crate) fn period(from: Option<Instant>, before: Option<Instant>) -> Period {
     Period { from: from.map(|Instant(at)| at), before: before.map(|Instant(at)| at) }
 }
 

@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 
 use tickover_core::time::Timestamp;
-use tickover_service::overview::{Count, FailedWork, FailureGroup, Overview, QueueNumbers};
+use tickover_service::overview::{Count, FailedWork, FailureGroup, Failures, Overview, QueueNumbers};
 use tickover_wire::answer::{
-    CountView, ExecutionNumbersView, FailureGroupView, OverviewAnswer, QueueNumbersView, TaskNumbersView,
+    CountView, ExecutionNumbersView, FailureGroupView, FailuresAnswer, OverviewAnswer, QueueNumbersView,
+    TaskNumbersView,
 };
 
 /// How many groups of failures an answer has.
@@ -39,6 +40,17 @@ pub fn overview(made: Overview) -> OverviewAnswer {
         failures: failures.into_iter().take(GROUPS_MAX).map(group).collect(),
         more_queues: queues.len() > QUEUES_MAX,
         queues: queues.into_iter().take(QUEUES_MAX).map(|numbers| queue(numbers, at)).collect(),
+    }
+}
+
+/// The view of what has failed.
+pub fn failures(found: Failures) -> FailuresAnswer {
+    let Failures { count: failed, groups, more_groups, read_max } = found;
+    FailuresAnswer {
+        failed: count(failed),
+        groups: groups.into_iter().map(group).collect(),
+        more_groups,
+        read_max: read_max.map(|most| u64::try_from(most).unwrap_or(u64::MAX)),
     }
 }
 

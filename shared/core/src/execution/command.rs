@@ -97,6 +97,8 @@ pub enum Command {
     /// Run a failed step again in the same run, after the execution failed because of it.
     RetryStep {
         name: StepName,
+        /// Another input, if it is a remote step.
+        input: Option<Payload>,
     },
     /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),

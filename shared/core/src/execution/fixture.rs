@@ -234,7 +234,8 @@ pub fn every_entry(now: Timestamp) -> Vec<Entry> {
             left: false,
             was_left: false,
         },
-        Happened::Reopened { name: step("render"), by: None },
+        Happened::Reopened { name: step("render"), by: None, input: None },
+        Happened::Reopened { name: step("render"), by: None, input: Some(json("[1]")) },
         Happened::Captured { name: step("now"), value: json("1.0") },
         Happened::Until { name: step("nap"), until: later(now, 60) },
         Happened::Event {

@@ -195,6 +195,9 @@ pub enum Happened {
         /// Who.
         #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
         by: Option<Box<By>>,
+        /// The input with which a remote step runs from now on, in place of the code's.
+        #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+        input: Option<Payload>,
     },
     /// A captured value: the time, an id, or the value of a closure.
     #[serde(rename = "c")]
@@ -418,11 +421,10 @@ impl Entry {
         match &self.what {
             Happened::Step { outcome, .. } => outcome.payload(),
             Happened::Captured { value, .. } => Some(value),
-            Happened::Event { payload, .. } => payload.as_ref(),
+            Happened::Event { payload, .. } | Happened::Reopened { input: payload, .. } => payload.as_ref(),
             Happened::Attempt { .. }
             | Happened::Remote { .. }
             | Happened::Child { .. }
-            | Happened::Reopened { .. }
             | Happened::Until { .. }
             | Happened::Fired { .. }
             | Happened::Waited { .. }
@@ -444,11 +446,10 @@ impl Entry {
                 | StepOutcome::ResultExpired => None,
             },
             Happened::Captured { value, .. } => Some(value),
-            Happened::Event { payload, .. } => payload.as_mut(),
+            Happened::Event { payload, .. } | Happened::Reopened { input: payload, .. } => payload.as_mut(),
             Happened::Attempt { .. }
             | Happened::Remote { .. }
             | Happened::Child { .. }
-            | Happened::Reopened { .. }
             | Happened::Until { .. }
             | Happened::Fired { .. }
             | Happened::Waited { .. }

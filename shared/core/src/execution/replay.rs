@@ -78,6 +78,8 @@ pub struct Replay {
     untouched: bool,
     /// Steps that an operator has had run again, and how many times.
     reopened: BTreeMap<StepName, u32>,
+    /// The inputs that operators gave to steps in place of the code's.
+    inputs: BTreeMap<StepName, Payload>,
     /// The open children that an earlier run left, and that this run's code hasn't asked for.
     left: BTreeMap<StepName, Entry>,
     /// Remote steps that were started in this run.
@@ -113,6 +115,7 @@ impl Replay {
             patches: None,
             untouched: true,
             reopened: BTreeMap::new(),
+            inputs: BTreeMap::new(),
             left: BTreeMap::new(),
             begun: BTreeSet::new(),
             widest: 0,
@@ -263,6 +266,11 @@ impl Replay {
         self.reopened.contains_key(name)
     }
 
+    /// The input that an operator gave to a step in place of the code's.
+    pub fn input_of(&self, name: &StepName) -> Option<&Payload> {
+        self.inputs.get(name)
+    }
+
     /// How many times an operator has had this step run again.
     pub fn times_reopened(&self, name: &StepName) -> u32 {
         self.reopened.get(name).copied().unwrap_or_default()
@@ -326,7 +334,8 @@ impl Replay {
             }
             Happened::EventsCleared { name, count } => self.clear_events(name, *count),
             Happened::Patches { names } => self.patches = Some(names.clone()),
-            Happened::Reopened { name, .. } => {
+            Happened::Reopened { name, input, .. } => {
+                self.inputs.extend(input.clone().map(|input| (name.clone(), input)));
                 *self.reopened.entry(name.clone()).or_default() += 1;
                 self.name_states.remove(name);
                 self.open.remove(name);

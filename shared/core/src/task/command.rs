@@ -40,8 +40,8 @@ pub enum Command {
         /// Cancel it even while a worker has a lease on it.
         force: bool,
     },
-    /// Revive it after its end. Operators do this.
-    Retry,
+    /// Revive it after its end, perhaps with another input. Operators do this.
+    Retry(Option<Box<NewInput>>),
     /// Stop its time, because its execution is paused, or was until now: a timeout of its own has passed while it waited
     /// for a worker. For a task whose time is stopped, the tick looks again later.
     Hold,
@@ -108,6 +108,14 @@ pub struct Bounce {
     pub at_most: Millis,
     /// Random keys for payloads that don't fit into the record: the input's, then the labels'.
     pub blob_ids: [BlobId; 2],
+}
+
+/// An input in place of the one that a task has.
+#[derive(Clone, Debug)]
+pub struct NewInput {
+    pub input: Json,
+    /// A random key, in case that it doesn't fit into the record.
+    pub blob_id: BlobId,
 }
 
 /// From when a task may be claimed.

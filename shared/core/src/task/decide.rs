@@ -50,7 +50,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         | Command::Fail(_)
         | Command::Release { .. }
         | Command::Cancel { .. }
-        | Command::Retry
+        | Command::Retry(_)
         | Command::Hold
         | Command::Unpark
         | Command::WaitInLine { .. }
@@ -70,7 +70,7 @@ pub fn decide(task: Option<&Task>, command: &Command, context: &Context<'_>) -> 
         Command::Fail(fail) => known(&|task| fail::decide(task, fail, context)),
         Command::Release { lease } => known(&|task| release::decide(task, lease, context)),
         Command::Cancel { force } => known(&|task| cancel::decide(task, *force, context)),
-        Command::Retry => known(&|task| revive::decide(task, context)),
+        Command::Retry(given) => known(&|task| revive::decide(task, given.as_deref(), context)),
         Command::Hold => known(&|task| hold::decide(task, context)),
         Command::Unpark => known(&|task| unpark::decide(task, context)),
         Command::WaitInLine { seen_version } => {

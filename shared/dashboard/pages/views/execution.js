@@ -12,7 +12,7 @@ import { at, both, length, millis, near, now } from '../time.js';
 import { Timeline } from '../timeline/view.js';
 import { errorText, next, reason, wait, who } from '../words.js';
 import { keyLink } from './limits.js';
-import { repair } from './repair.js';
+import { repair, retryStep } from './repair.js';
 
 /** After how many entries of a timeline it is asked for only when the execution has changed. */
 const LONG = 500;
@@ -63,7 +63,7 @@ export function show(page) {
     if (earlier || !execution.ended_at) repaired = null;
     else if (repaired !== execution.run) {
       repaired = execution.run;
-      replace(parts.repair, repair(execution, entries, refresh));
+      replace(parts.repair, retryStep(execution, entries, refresh), repair(execution, entries, refresh));
     }
     if (repaired === null) replace(parts.repair);
     replace(parts.unread, unread ? h('p', { class: 'quiet' }, `${unread.toLocaleString()} more open steps and children weren’t read: some of them may have ended.`) : null);

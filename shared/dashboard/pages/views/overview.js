@@ -7,9 +7,8 @@ import { badge, empty, h, link, replace, section, table } from '../dom.js';
 import { day, history } from '../history.js';
 import { metrics } from '../metrics.js';
 import { refused } from '../problem.js';
-import { length, millis, near } from '../time.js';
-import { failure } from '../words.js';
-import { groupAddress, groupName, timesOf } from './failures.js';
+import { length, near } from '../time.js';
+import { groupAddress, groupName, groupOf, timesOf } from './failures.js';
 import { alarm, unserved } from './workers.js';
 
 /** How many depths of a queue are kept for its line. */
@@ -79,8 +78,8 @@ function numbers({ tasks, executions, failed }) {
 function failures({ failures: groups, more_failures: more, failed }) {
   if (groups.length === 0) return section('Last failures', h('p', { class: 'quiet' }, 'Nothing that is kept has failed.'));
   const rows = groups.map((found) => {
-    const group = { ...(found.workflow ? failure('execution', found.workflow, found.error) : failure('task', found.kind, found.error)), steps: new Set(found.steps) };
-    const { first, last, rate } = timesOf(millis(found.first_at), millis(found.last_at), found.last_hour, failed.more);
+    const group = groupOf(found);
+    const { first, last, rate } = timesOf(group, failed.more);
     return [h('a', { href: groupAddress(group) }, groupName(group)), group.code, text({ ...found, more: failed.more }), rate, first, last, h('span', { class: 'error' }, found.message ?? '')];
   });
   return section('Last failures', table('Last failures', ['What', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message'], rows), more ? h('p', { class: 'quiet' }, 'There are more groups: ', link(['failures'], 'all failures'), '.') : null);

@@ -1,6 +1,6 @@
-// Runs an execution that has ended again: from a step on, or with another input.
+// Runs an execution that has ended again: its failed step with another input, or all from a step on, or with another input.
 
-import { because, post, settings } from '../api.js';
+import { because, get, post, settings } from '../api.js';
 import { command, confirmed, refusal, whyField } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, h, notify, replace } from '../dom.js';
@@ -55,4 +55,41 @@ export function repair(execution, entries, done) {
       h('a', { href: address(['start'], { like: id }) }, 'Start another execution with this input')), shell);
   draw();
   return h('details', { 'data-key': 'repair' }, h('summary', {}, 'Run again from a step, or with another input'), form);
+}
+
+/** The form for the step because of which an execution failed, if it is a remote one: any other takes its input from the code. */
+export function retryStep({ id, status, cause }, entries, done) {
+  const step = status === 'failed' ? cause?.step : null;
+  const task = step && entries.findLast((entry) => entry.name === step && entry.task)?.task;
+  if (!task) return null;
+  const field = jsonField('step-input', 'Input of the step (JSON)', { hint: 'Without one, the input stays' });
+  const why = whyField('step-why');
+  const shell = h('p');
+  const draw = () => {
+    const input = field.value();
+    replace(shell, input !== null && command(commands.retryStep(id, step, input)));
+  };
+  const fill = async (event) => {
+    if (!event.target.open || field.area.value) return;
+    const known = await get(['tasks', task]).catch(() => null);
+    if (known?.task.input === undefined || field.area.value) return;
+    field.area.value = JSON.stringify(known.task.input, null, 2);
+    draw();
+  };
+  const run = async (event) => {
+    event.preventDefault();
+    const input = field.value();
+    if (input === null) return;
+    try {
+      await because(why.value.trim() || null, () => post(['executions', id, 'steps', step, 'retry'], input ? `{"input":${input}}` : '{}'));
+      notify(`${id}: the step ${step} runs again.`);
+    } catch (error) {
+      notify(refusal('Retry the step', id, error), true);
+    }
+    await done();
+  };
+  const form = h('form', { class: 'form', onsubmit: run, oninput: draw }, field.element, why,
+    h('div', { class: 'buttons' }, h('button', { id: 'step-run', disabled: settings.read_only }, 'Run the step with this input')), shell);
+  draw();
+  return h('details', { 'data-key': 'retry-step', ontoggle: fill }, h('summary', {}, `Run the step ${step} again with another input`), form);
 }

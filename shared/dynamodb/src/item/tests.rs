@@ -291,7 +291,7 @@ fn life(scheduled: Task) -> Vec<Task> {
         let ended = decided(Some(task), &command, at);
         match ended.status() {
             Status::Failed | Status::TimedOut | Status::Cancelled => {
-                states.push(decided(Some(&ended), &Command::Retry, at));
+                states.push(decided(Some(&ended), &Command::Retry(None), at));
             }
             Status::Pending | Status::Running | Status::Completed | Status::Skipped => {}
         }

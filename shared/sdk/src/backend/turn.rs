@@ -192,8 +192,9 @@ impl Remote {
         let request = || -> Called<(ExecutionId, TurnStartRequest)> {
             let (id, lease) = self.turn()?;
             let (steps, children) = (all_stored(&work.steps)?, all_stored(&work.children)?);
-            let again = (!work.again.is_empty()).then(|| work.again.clone());
-            Ok((id.clone(), TurnStartRequest { lease, steps, again, children }))
+            let given = |names: &[StepName]| (!names.is_empty()).then(|| names.to_vec());
+            let (again, with_input) = (given(&work.again), given(&work.with_input));
+            Ok((id.clone(), TurnStartRequest { lease, steps, again, with_input, children }))
         };
         let (id, request) = match request() {
             Ok(request) => request,

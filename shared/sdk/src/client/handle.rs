@@ -9,7 +9,7 @@ use tickover_core::duration::Millis;
 use tickover_core::id::{EventName, ExecutionId, StepName};
 use tickover_core::limits::WAIT_MAX;
 use tickover_wire::answer::CancelOutcome;
-use tickover_wire::request::{PageQuery, RerunRequest};
+use tickover_wire::request::{PageQuery, RerunRequest, RetryStepRequest};
 use tickover_wire::{OpenCancelOutcome, OpenEnum};
 
 use super::request::payload;
@@ -276,7 +276,19 @@ impl<O> Handle<O> {
     /// ```
     pub async fn retry_step(&self, name: impl Into<String>) -> Result<Description, ClientError> {
         let name = step_name(name.into())?;
-        Ok(self.client.api.retry_step(&self.id, &name).await?.execution)
+        Ok(self.client.api.retry_step(&self.id, &name, &RetryStepRequest::default()).await?.execution)
+    }
+
+    /// The same for a remote step, with another input. Its code gets that at each attempt in this run; a step that isn't
+    /// remote has the input that the workflow's code gives it, and refuses another one.
+    pub async fn retry_step_with(
+        &self,
+        name: impl Into<String>,
+        input: &(impl Serialize + ?Sized),
+    ) -> Result<Description, ClientError> {
+        let (name, request) =
+            (step_name(name.into())?, RetryStepRequest { input: Some(payload("input", input)?) });
+        Ok(self.client.api.retry_step(&self.id, &name, &request).await?.execution)
     }
 }
 

@@ -4,15 +4,17 @@ use futures::StreamExt as _;
 use tickover_core::execution::ParentClosePolicy;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::id::{ExecutionId, StepName};
+use tickover_core::payload::Payload;
 use tickover_core::task;
 use tickover_core::time::Timestamp;
 use tickover_service::ServiceError;
-use tickover_service::executions::{ChildToStart, EndedStep, NamedEnd, StartedWork, ToStart};
+use tickover_service::executions::{ChildToStart, EndedStep, NamedEnd, RemoteStep, StartedWork, ToStart};
 use tickover_service::telemetry::field;
 
 use super::drive::{Done, Driver, Halt};
 use super::inline::failure_payload;
 use super::need::Need;
+use crate::backend::Backend;
 use crate::error::Error;
 
 /// The remote steps and children that were started.
@@ -30,6 +32,13 @@ pub(super) struct ReadOutcomes {
     outcomes: Vec<NamedEnd>,
     /// The record's number of wakes before the read.
     wakes: u64,
+}
+
+/// A step that an operator has reopened.
+struct Again {
+    name: StepName,
+    /// The input that it was given in place of the code's.
+    input: Option<Payload>,
 }
 
 /// A child that was asked for.
@@ -70,14 +79,19 @@ impl Driver {
         self.has_worked = true;
         self.busy.starting = true;
         let (service, record) = (self.service.clone(), self.record.clone());
-        let again: Vec<StepName> = {
-            let state = self.shared.lock();
-            let names = steps.iter().map(|step| step.name.clone());
-            names.filter(|name| state.replay.was_reopened(name)).collect()
+        let again: Vec<Again> = {
+            let replay = &self.shared.lock().replay;
+            let names = steps.iter().map(|step| &step.name).filter(|name| replay.was_reopened(name));
+            names.map(|name| Again { name: name.clone(), input: replay.input_of(name).cloned() }).collect()
         };
         let began_at = self.service.now();
         self.jobs.push(Box::pin(async move {
-            let work = service.start_work(&record, ToStart { steps, again, children }).await;
+            let work = match given_inputs(&service, again, steps).await {
+                Ok((steps, again, with_input)) => {
+                    service.start_work(&record, ToStart { steps, again, with_input, children }).await
+                }
+                Err(error) => StartedWork { trouble: Some(error), ..StartedWork::default() },
+            };
             Done::Started(Begun { work, children: asked, began_at })
         }));
     }
@@ -229,4 +243,25 @@ impl Driver {
 fn refused(name: StepName, failure: &task::Failure) -> Happened {
     let outcome = StepOutcome::Failed { error: failure_payload(failure) };
     Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] }
+}
+
+/// Gives the steps the inputs that an operator has given them. Returns as well all that are reopened, and those among them that
+/// were given an input.
+async fn given_inputs(
+    service: &Backend,
+    again: Vec<Again>,
+    mut steps: Vec<RemoteStep>,
+) -> Result<(Vec<RemoteStep>, Vec<StepName>, Vec<StepName>), ServiceError> {
+    let (mut names, mut with_input) = (vec![], vec![]);
+    for Again { name, input } in again {
+        if let Some(input) = input {
+            let input = service.open(&input).await?;
+            if let Some(step) = steps.iter_mut().find(|step| step.name == name) {
+                step.input = Some(input);
+            }
+            with_input.push(name.clone());
+        }
+        names.push(name);
+    }
+    Ok((steps, names, with_input))
 }

@@ -132,6 +132,71 @@ async fn an_operator_reruns_a_remote_step() {
     assert_eq!(ended.output::<u32>(), 7);
 }
 
+#[tickover::workflow("corrected")]
+async fn corrected(ctx: Ctx, given: String) -> Result<usize> {
+    ctx.step(measure(given.clone())).await?;
+    Ok(ctx.step(weigh(given).retry("none")).await?)
+}
+
+/// In the turn.
+#[tickover::step]
+async fn measure(given: String) -> Result<usize> {
+    Ok(given.len())
+}
+
+#[tickover::step(queue = "menders")]
+async fn weigh(given: String) -> Result<usize, PrintError> {
+    if given == "lead" { Err(PrintError::Paper) } else { Ok(given.len()) }
+}
+
+#[tokio::test]
+async fn a_remote_step_that_failed_runs_again_with_the_input_that_an_operator_gives_it() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(corrected), "workflows");
+    let mender = scene.worker(Registry::new().with_step::<weigh>());
+    let step = |name: &str| tickover_core::id::StepName::parse(name).unwrap();
+    let json = |text: &str| Json::parse(format!("{text:?}")).unwrap();
+    // The second one doesn't fit into the records.
+    for (id, given) in [("small", "straw".to_owned()), ("large", "x".repeat(5_000))] {
+        scene.start(&corrected, id, &"lead".to_owned()).await;
+        let failed = scene.with(&mender, scene.finish(&worker, id)).await;
+        assert_eq!(failed.code(), "paper");
+        let of = execution_id(id);
+        let input = json(&given);
+        let refused = scene.service.retry_step_with(&of, step("measure"), input.clone()).await;
+        assert!(refused.is_err(), "it has not failed");
+        // It fails again with an input of the same kind, and keeps what it was given last.
+        scene.service.retry_step_with(&of, step("weigh"), json("lead")).await.unwrap();
+        let failed = scene.with(&mender, scene.finish(&worker, id)).await;
+        assert_eq!(failed.code(), "paper");
+        scene.service.retry_step_with(&of, step("weigh"), input).await.unwrap();
+        let ended = scene.with(&mender, scene.finish(&worker, id)).await;
+        assert_eq!(ended.output::<usize>(), given.len());
+    }
+}
+
+#[tickover::workflow("kept-input")]
+async fn kept_input(ctx: Ctx, given: String) -> Result<usize> {
+    Ok(ctx.step(fails_inline(given)).await?)
+}
+
+#[tickover::step(retry = "none")]
+async fn fails_inline(given: String) -> Result<usize, PrintError> {
+    if given == "lead" { Err(PrintError::Paper) } else { Ok(given.len()) }
+}
+
+#[tokio::test]
+async fn a_step_in_the_turn_takes_no_input_but_that_of_the_code() {
+    let scene = Scene::new();
+    let worker = scene.worker_of(Registry::new().with(kept_input), "workflows");
+    scene.start(&kept_input, "inline", &"lead".to_owned()).await;
+    assert_eq!(scene.finish(&worker, "inline").await.code(), "paper");
+    let step = tickover_core::id::StepName::parse("fails_inline").unwrap();
+    let input = Json::parse("\"straw\"").unwrap();
+    let refused = scene.service.retry_step_with(&execution_id("inline"), step, input).await.unwrap_err();
+    assert!(refused.to_string().starts_with("input: is the code's"), "{refused}");
+}
+
 static ATTEMPTS: Count = Count::new();
 
 /// Two of the four calls fail the first time.

@@ -1,5 +1,7 @@
 //! What a turn starts: remote steps and children, in one call.
 
+use std::collections::BTreeMap;
+
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use tickover_core::error::Reject;
@@ -7,6 +9,7 @@ use tickover_core::execution::journal::StepOutcome;
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::failure::Failure;
 use tickover_core::id::StepName;
+use tickover_core::payload::Json;
 
 use super::{RemoteStep, StartRequest, remote_id};
 use crate::error::ServiceError;
@@ -19,6 +22,8 @@ pub struct ToStart {
     pub steps: Vec<RemoteStep>,
     /// The steps among them that an operator has had run again: a failure from before isn't their outcome.
     pub again: Vec<StepName>,
+    /// Those among these whose input here takes the place of the one that their task has.
+    pub with_input: Vec<StepName>,
     pub children: Vec<ChildToStart>,
 }
 
@@ -50,9 +55,11 @@ fn failure_of(reject: &Reject) -> Failure {
 impl Service {
     /// Starts what a turn of this execution asks for.
     pub async fn start_work(&self, execution: &Execution, work: ToStart) -> StartedWork {
-        let ToStart { steps, again, children } = work;
+        let ToStart { steps, again, with_input, children } = work;
         let mut started = StartedWork::default();
-        if let Err(error) = self.revive(execution, &again).await {
+        let inputs = steps.iter().filter(|step| with_input.contains(&step.name));
+        let inputs = inputs.filter_map(|step| Some((&step.name, step.input.clone()?))).collect();
+        if let Err(error) = self.revive(execution, &again, inputs).await {
             return StartedWork { trouble: Some(error), ..started };
         }
         if !steps.is_empty() {
@@ -74,8 +81,13 @@ impl Service {
         started
     }
 
-    /// Retries the tasks of steps that an operator has reopened.
-    async fn revive(&self, execution: &Execution, names: &[StepName]) -> Result<(), ServiceError> {
+    /// Retries the tasks of steps that an operator has reopened, some with other inputs.
+    async fn revive(
+        &self,
+        execution: &Execution,
+        names: &[StepName],
+        mut inputs: BTreeMap<&StepName, Json>,
+    ) -> Result<(), ServiceError> {
         if names.is_empty() {
             return Ok(());
         }
@@ -83,7 +95,12 @@ impl Service {
             if matches!(ended.outcome, StepOutcome::Completed { .. }) {
                 continue;
             }
-            match self.retry(&remote_id(execution, &name)).await {
+            let id = remote_id(execution, &name);
+            let retried = match inputs.remove(&name) {
+                Some(input) => self.retry_with(&id, input).await,
+                None => self.retry(&id).await,
+            };
+            match retried {
                 Ok(_) | Err(ServiceError::Rejected(_)) => {}
                 Err(error) => return Err(error),
             }

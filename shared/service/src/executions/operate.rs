@@ -4,16 +4,18 @@ use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, Given, Rerun};
 use tickover_core::execution::decision::Reply;
+use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, required_expiry};
 use tickover_core::id::{ExecutionId, QueueName, StepName};
 use tickover_core::limits;
-use tickover_core::payload::Json;
+use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::{Timer, Wake};
 
 use super::close::Share;
 use super::drive::is_closing;
 use super::kept::{RUN_WAS_UNDONE, begun_from, is_failure, is_undoing, preserved, step_of, was_undone};
+use super::remote::remote_id;
 use crate::drive::Known;
 use crate::drive::operated::Operated;
 use crate::error::ServiceError;
@@ -25,6 +27,9 @@ use crate::tick::outgoing;
 pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 /// After this long, what a call may have left behind is looked after: as long as a worker's lease.
 const LOOKED_AFTER: Millis = Millis::from_secs(60);
+/// Why a step takes no input from an operator.
+const OF_CODE: &str =
+    "is the code's, which a step takes again that isn't remote: rerun the execution with another input";
 
 /// What a new run of an execution takes from the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +194,17 @@ impl Service {
 
     /// Runs a step again in the same run, after the execution failed because of it.
     pub async fn retry_step(&self, id: &ExecutionId, name: StepName) -> Result<Execution, ServiceError> {
-        self.retry_step_of(id, name, None).await
+        self.retry_step_of(id, name, None, None).await
+    }
+
+    /// The same for a remote step, with another input.
+    pub async fn retry_step_with(
+        &self,
+        id: &ExecutionId,
+        name: StepName,
+        input: Json,
+    ) -> Result<Execution, ServiceError> {
+        self.retry_step_of(id, name, Some(input), None).await
     }
 
     /// The same for an execution that had ended by then.
@@ -197,6 +212,7 @@ impl Service {
         &self,
         id: &ExecutionId,
         name: StepName,
+        input: Option<Json>,
         ended_by: Option<Timestamp>,
     ) -> Result<Execution, ServiceError> {
         let Some(execution) = self.load_execution(id).await? else { return Err(Reject::NoExecution.into()) };
@@ -209,9 +225,36 @@ impl Service {
         if !is_undoing(&name) && was_undone(&journal) {
             return Err(Reject::field("step", RUN_WAS_UNDONE).into());
         }
+        let input = match input {
+            Some(input) => Some(self.input_of_step(&execution, &journal, &name, input).await?),
+            None => None,
+        };
         let record = Known::Record(Box::new(execution));
-        let command = self.operated(Command::RetryStep { name }).if_ended_by(ended_by);
+        let command = self.operated(Command::RetryStep { name, input }).if_ended_by(ended_by);
         self.reopen(id, record, command).await
+    }
+
+    /// The stored input for a step that runs again with it. Only a remote step has one that the code doesn't give it.
+    async fn input_of_step(
+        &self,
+        execution: &Execution,
+        journal: &[Entry],
+        name: &StepName,
+        input: Json,
+    ) -> Result<Payload, ServiceError> {
+        let is_start = |entry: &Entry| matches!(&entry.what, Happened::Remote { name: of } if of == name);
+        if !journal.iter().any(is_start) {
+            return Err(Reject::field("input", OF_CODE).into());
+        }
+        // A task that goes on wouldn't take it. Without its record, the step begins anew.
+        if self.load(&remote_id(execution, name)).await?.is_some_and(|task| task.ended().is_none()) {
+            return Err(
+                Reject::field("input", "the step's task hasn't ended: it was retried by itself").into()
+            );
+        }
+        limits::check("input_bytes", input.len(), self.limits.payload_bytes)?;
+        limits::check("json_depth", input.depth(), limits::JSON_DEPTH_MAX)?;
+        self.store_payload(input).await
     }
 
     /// Continues an execution that may have ended. If needed, the retention of its segments and payloads is first

@@ -96,7 +96,7 @@ impl Service {
             Action::Retry | Action::RetryStep | Action::Restart if was_good => Ok(false),
             Action::RetryStep => {
                 let step = failed_step(&execution)?;
-                self.retry_step_of(id, step, Some(asked_at)).await.map(|_| true)
+                self.retry_step_of(id, step, None, Some(asked_at)).await.map(|_| true)
             }
             Action::Retry => self.rerun_of(id, &[], true, Some(asked_at)).await.map(|_| true),
             Action::Restart => self.restart_of(id, Some(asked_at)).await.map(|_| true),
@@ -124,7 +124,7 @@ impl Service {
             return Ok(false);
         };
         let repeated = match step {
-            Some(name) => self.retry_step_of(&execution.id, name.clone(), Some(asked_at)).await,
+            Some(name) => self.retry_step_of(&execution.id, name.clone(), None, Some(asked_at)).await,
             None => self.restart_of(&execution.id, Some(asked_at)).await,
         };
         match repeated {

@@ -31,7 +31,7 @@ impl Period {
     }
 
     /// Whether an end, if there was one, is within it. Without bounds, no end is needed.
-    fn has(self, ended_at: Option<Timestamp>) -> bool {
+    pub(crate) fn has(self, ended_at: Option<Timestamp>) -> bool {
         let within = |at: Timestamp| {
             self.from.is_none_or(|from| at >= from) && self.before.is_none_or(|before| at < before)
         };

@@ -1,6 +1,8 @@
 //! The operations of operators on tasks: cancel and retry.
 
 use tickover_core::id::TaskId;
+use tickover_core::payload::Json;
+use tickover_core::task::command::NewInput;
 use tickover_core::task::{Command, Reply, Task};
 use tickover_core::time::Timestamp;
 
@@ -46,13 +48,20 @@ impl Service {
         self.retry_of(id, None).await
     }
 
+    /// The same for a remote step, with another input.
+    pub async fn retry_with(&self, id: &TaskId, input: Json) -> Result<Task, ServiceError> {
+        let given = NewInput { input, blob_id: self.new_blob_id() };
+        let command = self.operated(Command::Retry(Some(Box::new(given))));
+        Ok(self.drive(id, Known::Unread, &command).await?.outcome?.0)
+    }
+
     /// The same for a task that had ended by then.
     pub(crate) async fn retry_of(
         &self,
         id: &TaskId,
         ended_by: Option<Timestamp>,
     ) -> Result<Task, ServiceError> {
-        let command = self.operated(Command::Retry).if_ended_by(ended_by);
+        let command = self.operated(Command::Retry(None)).if_ended_by(ended_by);
         Ok(self.drive(id, Known::Unread, &command).await?.outcome?.0)
     }
 }

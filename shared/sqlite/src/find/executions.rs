@@ -8,6 +8,7 @@ use tickover_core::id::ExecutionId;
 use tickover_core::time::Timestamp;
 use tickover_service::ports::{ExecutionCount, ExecutionFilter, Page};
 
+use super::{between_commas, select_list};
 use crate::error::Failure;
 use crate::read::{before, page_of_ids, positions};
 use crate::record::{corrupt, list_of, workflow_of};
@@ -19,39 +20,24 @@ const EXECUTIONS: &str = "executions";
 const FIRST_LIST: &str = "workflow ";
 const BEHIND_ALL_LISTS: &str = "workflow!";
 
-/// What each query has in common. Its first parameters are the position to start behind, the least start, the list, the
-/// statuses between commas, the error, how many to find, and the beginning of the id.
+/// The lists of executions. Each has the list and the error as its seventh and eighth parameters.
 macro_rules! select_executions {
     (from $from:literal, at $at:literal, id $id:literal, where $condition:literal) => {
-        concat!(
-            "SELECT kind, record.id, list_at FROM ",
-            $from,
-            " WHERE ",
-            $condition,
-            " AND (",
-            $at,
-            ", ",
-            $id,
-            ") < (?1, ?2) AND ",
-            $at,
-            " >= ?3",
-            " AND (?4 IS NULL OR list = ?4) AND (?5 IS NULL OR instr(?5, ',' || status || ',') > 0)",
-            " AND (?6 IS NULL OR error = ?6) AND (?8 IS NULL OR substr(record.id, 1, length(?8)) = ?8)",
-            " ORDER BY ",
-            $at,
-            " DESC, ",
-            $id,
-            " DESC LIMIT ?7"
+        select_list!(
+            from $from, at $at, id $id,
+            where $condition " AND (?7 IS NULL OR list = ?7) AND (?8 IS NULL OR error = ?8)"
         )
     };
 }
 
 const BY_LABEL: &str = select_executions!(
     from "label JOIN record ON record.row = label.row", at "label.at", id "label.id",
-    where "label.name = ?9 AND label.value = ?10"
+    where "label.kind = 1 AND label.name = ?9 AND label.value = ?10"
 );
-const BY_ERROR: &str =
-    select_executions!(from "record", at "list_at", id "record.id", where "error = ?6 AND error IS NOT NULL");
+const BY_ERROR: &str = select_executions!(
+    from "record", at "list_at", id "record.id",
+    where "kind = 1 AND error = ?8 AND error IS NOT NULL"
+);
 const BY_STATUS: &str = select_executions!(
     from "record", at "list_at", id "record.id",
     where "kind = 1 AND status = ?9 AND status <> 'completed'"
@@ -68,14 +54,11 @@ pub(crate) fn matching(
     let start = before(EXECUTIONS, cursor)?.at_most(filter.started_before);
     let from = filter.started_from.map_or(i64::MIN, Timestamp::as_millis);
     let list = filter.workflow.as_ref().map(list_of);
-    let statuses = (!filter.statuses.is_empty()).then(|| {
-        let words: Vec<_> = filter.statuses.iter().map(|status| status.as_str()).collect();
-        format!(",{},", words.join(","))
-    });
+    let statuses = between_commas(filter.statuses.iter().map(|status| status.as_str()));
     let most = limit + 1;
     let prefix = filter.id_prefix.as_ref().map(ExecutionId::as_str);
     let common: [&dyn ToSql; 8] =
-        [&start.at, &start.id, &from, &list, &statuses, &filter.error, &most, &prefix];
+        [&start.at, &start.id, &from, &statuses, &prefix, &most, &list, &filter.error];
     let find = |sql: &str, more: &[&dyn ToSql]| positions(connection, sql, &[&common, more].concat());
 
     let mut found = if let Some((name, value)) = &filter.label {

@@ -69,6 +69,23 @@ pub struct ExecutionNumbersView {
     pub announced_only: bool,
 }
 
+/// What is kept and has failed or timed out in a period.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct FailuresAnswer {
+    /// How many tasks and executions.
+    pub failed: CountView,
+    /// The same by what failed and why: the largest groups, at most 200. `first_at` may be before the period.
+    pub groups: Vec<FailureGroupView>,
+    /// Whether there are more groups.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more_groups: bool,
+    /// How many tasks, and how many executions, were read at most: those that were scheduled or started last. Absent if
+    /// all are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_max: Option<u64>,
+}
+
 /// Tasks or executions that have failed in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -87,7 +104,7 @@ pub struct FailureGroupView {
     pub steps: Vec<String>,
     /// How many they are.
     pub count: u64,
-    /// How many of them failed within the last hour.
+    /// How many of the group failed within the last hour.
     pub last_hour: u64,
     /// When the first of them failed.
     pub first_at: Instant,

@@ -99,7 +99,8 @@ pub struct TimelineEntryView {
     /// The names of the patches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patches: Option<Vec<String>>,
-    /// A result, a captured value or an event's payload, if it is small enough for the journal itself.
+    /// A result, a captured value, an event's payload, or the input with which a step runs again, if it is small enough for
+    /// the journal itself.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub output: Option<Verbatim>,
     /// Its size, if it isn't in the journal.

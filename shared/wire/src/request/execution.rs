@@ -145,6 +145,16 @@ pub struct RerunRequest {
     pub preserve: Option<bool>,
 }
 
+/// How a failed step runs again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RetryStepRequest {
+    /// Another input, for a remote step only: the input of any other one is the code's. It counts for this run.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub input: Option<Verbatim>,
+}
+
 /// An event.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

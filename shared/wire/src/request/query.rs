@@ -123,6 +123,19 @@ pub struct HistoryQuery {
     pub from: Option<Instant>,
 }
 
+/// A query for what has failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct FailuresQuery {
+    /// Only what ended at this instant or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_from: Option<Instant>,
+    /// Only what ended before this instant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_before: Option<Instant>,
+}
+
 /// Why an operator's call, or one that cancels, is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]

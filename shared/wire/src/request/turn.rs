@@ -211,6 +211,9 @@ pub struct TurnStartRequest {
     /// The steps among them that an operator has had run again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<Vec<StepName>>,
+    /// Those among these that an operator has given an input, which is in the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub with_input: Option<Vec<StepName>>,
     /// Children.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub children: Option<Vec<Verbatim>>,

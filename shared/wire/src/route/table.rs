@@ -182,12 +182,20 @@ routes! {
 
     /// How much waits, runs, is late, needs somebody and has failed; and the queues.
     ///
-    /// A local server counts all of it, of failures the latest 20,000 of each list. On AWS it reads at most 2,000 open
+    /// A local server counts all of it. On AWS it reads at most 2,000 open
     /// tasks, 500 failed ones, 500 failed executions, and the latest 1,000 executions, or without `TICKOVER_LISTS=all` the
     /// latest 100 of each of 20 workflows: at most 5,000 records, each 1.3 read units. A count says whether there may be more.
     /// An answer is used again for ten times as long as it took to make.
     Overview: GET "/v1/overview" in queues {
         200 OverviewAnswer = "The overview.",
+    }
+
+    /// What has failed or timed out, in groups: by kind or workflow, and by error.
+    ///
+    /// A local server counts all that is kept. On AWS it reads at most 5,000 tasks and 5,000 executions, those that were
+    /// scheduled or started last, each 1.3 read units; `read_max` says so.
+    Failures: GET "/v1/failures" in queues finds FailuresQuery {
+        200 FailuresAnswer = "The groups, the largest first.",
     }
 
     /// What the queues did in the last day, in parts of five minutes.
@@ -349,9 +357,9 @@ routes! {
 
     /// Retry the step because of which an execution failed.
     ///
-    /// It goes on in the same run, and the results of other steps stay. The call is rejected if the execution's own
+    /// It goes on in the same run, and the results of other steps stay. A remote step may get another input. The call is rejected if the execution's own
     /// deadline has passed.
-    RetryStep: POST "/v1/executions/{id}/steps/{name}/retry" in executions may take Nothing for operators {
+    RetryStep: POST "/v1/executions/{id}/steps/{name}/retry" in executions may take RetryStepRequest for operators {
         200 ExecutionAnswer = "The run goes on.",
     }
 

@@ -85,7 +85,7 @@ fn is_to_handle(before: &Execution, command: &Command, after: &Execution) -> boo
 /// The same of a task.
 pub(super) fn on_a_task(bug: Bug, task: &Task, command: &OnTask, context: &Context<'_>) -> Option<OfTask> {
     match (bug, command) {
-        (Bug::OldOutcomeCounts, OnTask::Retry) if task.parent.is_some() && task.ended().is_some() => {
+        (Bug::OldOutcomeCounts, OnTask::Retry(_)) if task.parent.is_some() && task.ended().is_some() => {
             Some(OfTask::unchanged(task, Ok(TaskReply::Revived)))
         }
         (Bug::LateResultRefused, OnTask::Complete(_) | OnTask::Fail(_)) => {

@@ -138,7 +138,7 @@ fn closes(step: &Step<'_>, held: &Held, report: &Report) -> bool {
         | Command::Claim(_)
         | Command::Heartbeat(_)
         | Command::Cancel { .. }
-        | Command::Retry
+        | Command::Retry(_)
         | Command::Hold
         | Command::Unpark
         | Command::WaitInLine { .. }

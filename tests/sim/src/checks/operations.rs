@@ -96,7 +96,7 @@ impl<'a> Operations<'a> {
                 What::Decided(decided) => {
                     let ended = decided.seen.as_ref().and_then(|task| task.ended());
                     let what = match (&decided.command, ended) {
-                        (TaskCommand::Retry, Some(ended)) => Kind::Again { ended_at: ended.ended_at },
+                        (TaskCommand::Retry(_), Some(ended)) => Kind::Again { ended_at: ended.ended_at },
                         _ => Kind::Other,
                     };
                     (decided.call, decided.nonce, what)

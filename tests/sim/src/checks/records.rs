@@ -104,7 +104,7 @@ fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
     let Ended { outcome, .. } = step.before?.ended()?;
     let revived = match outcome {
         Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Cancelled { .. } => {
-            let asked = step.decided.filter(|decided| matches!(decided.command, Command::Retry));
+            let asked = step.decided.filter(|decided| matches!(decided.command, Command::Retry(_)));
             asked.is_some_and(|decided| step.after.revived_at == Some(decided.now))
         }
         Outcome::Completed { .. } | Outcome::Skipped => false,

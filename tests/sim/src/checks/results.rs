@@ -138,7 +138,7 @@ fn reported_with(command: &Command) -> Option<LeaseId> {
         | Command::Bounce(_)
         | Command::Claim(_)
         | Command::Cancel { .. }
-        | Command::Retry
+        | Command::Retry(_)
         | Command::Hold
         | Command::Unpark
         | Command::WaitInLine { .. }

@@ -35,15 +35,16 @@ const FEW: usize = 1_000;
 const CALLS: usize = 500;
 
 /// A running server.
-struct Server {
+pub(crate) struct Server {
     service: Service,
-    base: String,
+    /// Its address.
+    pub(crate) base: String,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
 impl Server {
-    async fn start(disk: &Disk) -> Result<Self> {
+    pub(crate) async fn start(disk: &Disk) -> Result<Self> {
         let local = Local::open(&disk.storage(), Limits::default()).await?;
         let service = local.service().clone();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -55,7 +56,7 @@ impl Server {
         Ok(Self { service, base, stop, served })
     }
 
-    async fn end(self) -> Result<()> {
+    pub(crate) async fn end(self) -> Result<()> {
         drop(self.stop);
         Ok(self.served.await?)
     }

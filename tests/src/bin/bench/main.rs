@@ -3,7 +3,7 @@
 //! ```text
 //! bench            all of them
 //! bench NAME       those with NAME in their names: lives-memory, lives-file, http-memory,
-//!                  http-file, backlog-memory, backlog-file, lists, idle-local, sweep-memory, sweep-file, idle,
+//!                  http-file, backlog-memory, backlog-file, lists, page, idle-local, sweep-memory, sweep-file, idle,
 //!                  keys, workflows-memory, workflows-file, fan-out, long, flow, waits, lateness-dev,
 //!                  lateness-sqs
 //! ```
@@ -21,6 +21,7 @@ mod lists;
 mod lives;
 mod local;
 mod long;
+mod page;
 mod raw;
 mod sweep;
 mod used;
@@ -65,6 +66,9 @@ async fn main() -> Result<()> {
     }
     if wanted("lists") {
         lists::run("lists", &Disk::file()?, 100_000).await?;
+    }
+    if wanted("page") {
+        page::run("page", &Disk::file()?, 100_000, 20_000).await?;
     }
     if wanted("sweep-memory") {
         sweep::run("sweep-memory", &Disk::memory(), 20_000).await?;

@@ -40,7 +40,7 @@ impl World {
     ) -> Result<(), StoreError> {
         let task = present(self.store.task(id).await?);
         if listing == Listing::Dead {
-            let pending = self.drive(&task, &Command::Retry, now).await?;
+            let pending = self.drive(&task, &Command::Retry(None), now).await?;
             let running = self.drive(&pending, &self.claim(), now).await?;
             self.drive(&running, &self.fail(&running, false), now).await?;
         } else {
@@ -107,7 +107,7 @@ pub(super) async fn failed_and_timed_out_tasks_are_dead_until_revived(
     // All were scheduled at one instant.
     assert_eq!(world.listed(Listing::Dead, 2).await?, ids(["third", "second", "first"]));
 
-    let revived = world.drive(&third, &Command::Retry, later(4)).await?;
+    let revived = world.drive(&third, &Command::Retry(None), later(4)).await?;
     assert_eq!(world.stored(&revived).await?, revived);
     assert_eq!(world.listed(Listing::Dead, 10).await?, ids(["second", "first"]));
     assert_eq!(world.all_due(place(&revived).at).await?, records(["third"]));

@@ -6,6 +6,7 @@ use tickover_service::{Service, ServiceError};
 
 use tickover_wire::OpenEnum;
 use tickover_wire::answer::{ExecutionCancelAnswer, ExecutionChangeAnswer};
+use tickover_wire::request::RetryStepRequest;
 
 use super::{answer, inline};
 use crate::answer::Answer;
@@ -60,8 +61,12 @@ pub async fn rerun(service: &Service, id: &str, body: &[u8]) -> Result<Answer, P
 pub async fn retry_step(service: &Service, id: &str, step: &str, body: &[u8]) -> Result<Answer, Problem> {
     let id = name::execution_id(id)?;
     let step = name::step(step)?;
-    body::read_nothing(body)?;
-    answer(service, service.retry_step(&id, step).await)
+    let RetryStepRequest { input } = body::read_or_empty(body)?;
+    let retried = match request::payload(input) {
+        Some(input) => service.retry_step_with(&id, step, input).await,
+        None => service.retry_step(&id, step).await,
+    };
+    answer(service, retried)
 }
 
 fn ended(

@@ -9,12 +9,20 @@ use crate::execution::{
     Execution, ExecutionOutcome, ExecutionState, ExecutionStatus, Stuck, append, closing,
 };
 use crate::id::StepName;
+use crate::payload::Payload;
 
 use super::restart::{CLEANED_UP, reopened, repeated};
 
-pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'_>) -> Decision {
+pub(super) fn decide(
+    execution: &Execution,
+    name: &StepName,
+    input: Option<&Payload>,
+    context: &Context<'_>,
+) -> Decision {
     let after_expiry = closing::expire(execution, context);
-    if after_expiry.is_none() && execution.untouched_since().is_some_and(|(_, step)| step == Some(name)) {
+    let is_reopened = execution.untouched_since().is_some_and(|(_, step)| step == Some(name));
+    let is_same = || execution.journal.last().is_some_and(|entry| entry.payload() == input);
+    if after_expiry.is_none() && is_reopened && is_same() {
         return repeated(execution);
     }
     if let Some(reject) = refusal(execution, name, context) {
@@ -25,7 +33,8 @@ pub(super) fn decide(execution: &Execution, name: &StepName, context: &Context<'
         return update(execution, after_expiry, context, Err(reject));
     }
     let mut after = execution.clone();
-    let what = Happened::Reopened { name: name.clone(), by: context.by.cloned().map(Box::new) };
+    let by = context.by.cloned().map(Box::new);
+    let what = Happened::Reopened { name: name.clone(), by, input: input.cloned() };
     append::append(&mut after, &[Entry { at: context.now, what }]);
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {

@@ -80,7 +80,7 @@ fn the_time_of_a_step_that_has_not_ended_starts_afresh_at_a_resume() {
         is_ongoing: false,
         errors: vec![],
     };
-    let note = |kind: &str| Happened::Note { kind: kind.to_owned(), name: None, by: None };
+    let note = |kind: &str| Happened::Note { kind: kind.to_owned(), name: None, by: None, input: None };
     let mut entries = journal([attempt("waits", Some(Failure::new("net", "down"))), attempt("lost", None)]);
     entries.push(Entry { at: at(1_000), what: note("paused") });
     let first_at = |entries: &[Entry], step: &str| match Replay::new(entries, &Limits::default())
@@ -166,7 +166,8 @@ fn what_could_not_be_written_is_written_next_time_and_in_its_order() {
 
 #[test]
 fn an_operator_can_have_a_step_forgotten() {
-    let replay = replay([completed("pack"), Happened::Reopened { name: name("pack"), by: None }]);
+    let replay =
+        replay([completed("pack"), Happened::Reopened { name: name("pack"), by: None, input: None }]);
     assert_eq!(replay.name_state(&name("pack")), &NameState::Fresh);
     assert_eq!(replay.reopened(), 1);
     assert!(replay.was_reopened(&name("pack")) && !replay.was_reopened(&name("other")));
@@ -196,8 +197,10 @@ fn cleared_events_are_gone_and_later_ones_stay() {
 
 #[test]
 fn patches_are_those_of_the_runs_first_claim() {
-    let untouched =
-        replay([sent("e", "a"), Happened::Note { kind: "paused".to_owned(), name: None, by: None }]);
+    let untouched = replay([
+        sent("e", "a"),
+        Happened::Note { kind: "paused".to_owned(), name: None, by: None, input: None },
+    ]);
     assert!(untouched.is_untouched());
     let old = replay([completed("pack")]);
     assert!(!old.is_untouched() && old.patches().is_none());
@@ -258,7 +261,7 @@ fn captured(text_of: &str, bytes: usize) -> Happened {
 }
 
 fn note(kind: &str, of: Option<&str>) -> Happened {
-    Happened::Note { kind: kind.to_owned(), name: of.map(name), by: None }
+    Happened::Note { kind: kind.to_owned(), name: of.map(name), by: None, input: None }
 }
 
 /// All outcomes that the code receives, in order.
@@ -302,7 +305,7 @@ fn received_outcomes_are_not_received_again_when_the_journal_is_read_again() {
     replay.rebuild(&journal([completed("a"), sent("paid", "5"), completed("b"), completed("c")]));
     assert_eq!(received(&mut replay), ["b", "c"]);
     // Its old outcome no longer counts: there will be another one.
-    replay.push(NOW, Happened::Reopened { name: name("b"), by: None });
+    replay.push(NOW, Happened::Reopened { name: name("b"), by: None, input: None });
     assert!(!replay.is_delivered(&name("b")));
     replay.push(NOW, completed("b"));
     assert_eq!(received(&mut replay), ["b"]);
@@ -429,7 +432,11 @@ fn what_the_code_does_not_ask_for_is_drift_unless_it_may_come_to_it_later() {
     // A rerun gets to the kept results only after the steps that run again.
     let kept = replay([completed("a"), completed("b"), note("restarted", None), completed("c")]);
     assert_eq!(unused(&kept), ["c"]);
-    let reopened = replay([completed("a"), completed("b"), Happened::Reopened { name: name("a"), by: None }]);
+    let reopened = replay([
+        completed("a"),
+        completed("b"),
+        Happened::Reopened { name: name("a"), by: None, input: None },
+    ]);
     assert_eq!(unused(&reopened), Vec::<String>::new());
     assert_eq!(reopened.unclaimed().collect::<Vec<_>>(), [&name("b")]);
 }

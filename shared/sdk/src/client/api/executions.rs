@@ -11,8 +11,8 @@ use tickover_wire::answer::{
     WorkflowsAnswer,
 };
 use tickover_wire::request::{
-    DescribeQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, StartRequest,
-    TimelineQuery, ValueQuery,
+    DescribeQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, RetryStepRequest,
+    StartRequest, TimelineQuery, ValueQuery,
 };
 
 use super::Api;
@@ -131,13 +131,14 @@ impl Api {
         self.ask(Call::with(Route::Rerun, [id.as_str()], request)?).await
     }
 
-    /// Runs a failed step again in the same run.
+    /// Runs a failed step again in the same run; a remote step perhaps with another input.
     pub async fn retry_step(
         &self,
         id: &ExecutionId,
         step: &StepName,
+        request: &RetryStepRequest,
     ) -> Result<ExecutionAnswer, ClientError> {
-        self.ask(Call::of(Route::RetryStep, [id.as_str(), step.as_str()])).await
+        self.ask(Call::with(Route::RetryStep, [id.as_str(), step.as_str()], request)?).await
     }
 
     /// The values that an execution has published.

@@ -2,8 +2,10 @@
 
 use tickover_core::id::QueueName;
 use tickover_wire::Route;
-use tickover_wire::answer::{HistoryAnswer, OverviewAnswer, QueueAnswer, QueuesAnswer, WorkersAnswer};
-use tickover_wire::request::HistoryQuery;
+use tickover_wire::answer::{
+    FailuresAnswer, HistoryAnswer, OverviewAnswer, QueueAnswer, QueuesAnswer, WorkersAnswer,
+};
+use tickover_wire::request::{FailuresQuery, HistoryQuery};
 
 use super::Api;
 use crate::client::ClientError;
@@ -45,6 +47,23 @@ impl Api {
     /// ```
     pub async fn overview(&self) -> Result<OverviewAnswer, ClientError> {
         self.ask(Call::of(Route::Overview, [])).await
+    }
+
+    /// What has failed or timed out, in groups. A local server counts all that is kept. On AWS the call reads at most 5,000
+    /// tasks and 5,000 executions.
+    ///
+    /// ```no_run
+    /// use tickover::client::wire::request::FailuresQuery;
+    ///
+    /// # async fn example(client: tickover::Client) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// for group in client.api().failures(&FailuresQuery::default()).await?.groups {
+    ///     println!("{} failed with {:?}", group.count, group.error);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn failures(&self, query: &FailuresQuery) -> Result<FailuresAnswer, ClientError> {
+        self.ask(Call::find(Route::Failures, [], query)).await
     }
 
     /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in

@@ -32,7 +32,7 @@ async fn a_task_that_fails_again_between_reading_and_writing_is_left_alone() {
     scene.service.retry(&task_id("r0000")).await.unwrap();
     scene.fail_tasks("again").await;
     let now = scene.task("r0000").await;
-    let again = || tickover_core::task::Command::Retry;
+    let again = || tickover_core::task::Command::Retry(None);
     let retry = |ended_by| scene.service.operated(again()).if_ended_by(ended_by);
     let known = || Known::Record(Box::new(read.clone()));
     let id = task_id("r0000");

@@ -37,7 +37,7 @@ fn what_is_reopened_runs_again(steps: &[Step<'_>], stories: &Stories<'_>) -> Vec
             continue;
         }
         let command = after.ruling.map(|ruling| &ruling.command);
-        if let Some(Command::RetryStep { name }) = command
+        if let Some(Command::RetryStep { name, .. }) = command
             && before.after.closed().is_some()
             && after.after.closed().is_none()
             && before.journal.iter().flatten().any(|entry| is_start_of(entry, name))

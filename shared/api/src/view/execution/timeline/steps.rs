@@ -130,9 +130,11 @@ impl<'a> Steps<'a> {
                 deadline_at: expired.map(|expired| expired.deadline_at.into()),
                 ..self.step_ended(at, name, outcome, *attempts)
             },
-            Happened::Reopened { name, by } => {
+            Happened::Reopened { name, by, input } => {
                 self.started.remove(name);
-                TimelineEntryView { by: by.as_deref().map(view::by), ..named(at, "step_reopened", name) }
+                let view =
+                    TimelineEntryView { by: by.as_deref().map(view::by), ..named(at, "step_reopened", name) };
+                with(view, input.as_ref())
             }
             Happened::Captured { name, value } => with(named(at, "captured", name), Some(value)),
             Happened::Until { name, until } => {

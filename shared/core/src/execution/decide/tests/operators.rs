@@ -2,12 +2,12 @@
 
 use crate::error::Reject;
 use crate::execution::decision::{Reply, StartTurnReply};
-use crate::execution::journal::Happened;
+use crate::execution::journal::{Entry, Happened};
 use crate::execution::{
     DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress, required_expiry,
 };
 use crate::limits::Limits;
-use crate::payload::{BlobRef, Payload};
+use crate::payload::{BlobRef, Json, Payload};
 
 use super::super::restart::CLEANED_UP;
 use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
@@ -233,6 +233,17 @@ fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
     assert_eq!((scene.record().run, scene.journal().len()), (1, 2));
     assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name, .. } if name.as_str() == "charge"));
     scene.start_turn("b").replies(TAKEN).complete("b").is(Status::Completed);
+}
+
+#[test]
+fn a_step_runs_again_with_another_input_that_only_the_same_call_repeats() {
+    let input = |text: &str| Json::parse(text).map(Payload::Inline);
+    let scene = execution().started().start_turn("a").fail_by_step("a", "charge").at("1h");
+    let scene = scene.retry_step_with("charge", input("[1]")).replies(CHANGED);
+    assert_eq!(scene.journal().last().and_then(Entry::payload), input("[1]").as_ref());
+    let scene = scene.retry_step_with("charge", input("[1]")).replies(UNCHANGED).changes_nothing();
+    let open = Reject::ExecutionOpen { status: Status::Pending, needs: "has failed" };
+    scene.retry_step_with("charge", input("[2]")).refuses(open).changes_nothing();
 }
 
 #[test]

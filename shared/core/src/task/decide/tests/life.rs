@@ -142,7 +142,9 @@ fn a_command_on_a_missing_task_is_refused() {
     let limits = Limits::default();
     let nonce = crate::id::Nonce::from_bytes([0; 8]);
     let context = crate::command::Context { now: t("0s"), nonce, limits: &limits, by: None };
-    for command in [Command::Retry, Command::Cancel { force: true }, Command::Release { lease: lease("a") }] {
+    for command in
+        [Command::Retry(None), Command::Cancel { force: true }, Command::Release { lease: lease("a") }]
+    {
         let decision = crate::task::decide(None, &command, &context);
         assert_eq!(decision.reply(), Err(&Reject::NotFound));
         assert!(decision.record().is_none() && decision.writes.is_empty());

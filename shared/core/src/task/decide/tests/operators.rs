@@ -2,8 +2,10 @@
 
 use crate::decision::Write;
 use crate::error::Reject;
+use crate::id::BlobId;
 use crate::limits::Limits;
-use crate::payload::Payload;
+use crate::payload::{Json, Payload};
+use crate::task::command::{Command, NewInput};
 use crate::task::decision::Reply;
 use crate::task::{Ending, Outcome, Status};
 use crate::timeout::{OnTimeout, TimeoutKind};
@@ -110,6 +112,26 @@ fn an_operator_revives_what_ended_without_a_result() {
         assert_eq!(scene.record().revived_at, Some(t("1h")));
         scene.claim("z").replies(CLAIMED).complete("z").replies(ACCEPTED).is(Status::Completed);
     }
+}
+
+#[test]
+fn an_operator_revives_a_task_with_another_input() {
+    let failed = || task().labels(r#"{"a":"b"}"#).scheduled().claim("a").fail("a").at("1h");
+    let with = |input: Json| {
+        let given = NewInput { input, blob_id: BlobId::from_bytes([9; 16]) };
+        failed().run(&Command::Retry(Some(Box::new(given))))
+    };
+    let small = Json::parse("[1]").unwrap();
+    let scene = with(small.clone()).replies(Reply::Revived).is(Status::Pending);
+    assert_eq!(scene.record().input, Some(Payload::Inline(small)));
+    assert_eq!(scene.record().labels, failed().record().labels);
+    // One that doesn't fit is written before the record that points to it.
+    let large = Json::parse(format!("\"{}\"", "x".repeat(2_000))).unwrap();
+    let scene = with(large.clone()).replies(Reply::Revived);
+    let Some(Payload::Blob(at)) = &scene.record().input else { panic!("{:?}", scene.record().input) };
+    assert_eq!(usize::try_from(at.bytes).unwrap(), large.len());
+    assert_eq!(scene.record().labels, failed().record().labels);
+    scene.claim("z").replies(CLAIMED).complete("z").replies(ACCEPTED).is(Status::Completed);
 }
 
 #[test]

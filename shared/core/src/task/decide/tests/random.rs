@@ -151,7 +151,7 @@ impl RandomTask {
             Step::Cancel { force } => Command::Cancel { force: *force },
             Step::Hold => Command::Hold,
             Step::Unpark => Command::Unpark,
-            Step::Retry => Command::Retry,
+            Step::Retry => Command::Retry(None),
             Step::Due { looks_empty, watermark, paused } => {
                 let watermark = watermark.map(|ms| Timestamp::from_millis(self.now.as_millis() + ms));
                 Command::Due(QueueView {

@@ -71,7 +71,7 @@ impl RandomTask {
             | Command::Bounce(_)
             | Command::Claim(_)
             | Command::Cancel { .. }
-            | Command::Retry
+            | Command::Retry(_)
             | Command::Hold
             | Command::Unpark
             | Command::WaitInLine { .. }
@@ -224,7 +224,7 @@ pub(super) fn check_repetition(command: &Command, first: &Decision, again: &Deci
             let states = [first, again].map(|decision| decision.record().map(|task| &task.state));
             assert_eq!(states[0], states[1]);
         }
-        Command::Retry | Command::Unpark | Command::Hold | Command::WaitInLine { .. } => {
+        Command::Retry(_) | Command::Unpark | Command::Hold | Command::WaitInLine { .. } => {
             assert_eq!(again.writes, []);
         }
         Command::Bounce(_) => assert_eq!(again.outcome.is_ok(), first.outcome.is_ok()),
