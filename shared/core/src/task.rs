@@ -452,8 +452,7 @@ impl Task {
         }
     }
 
-    /// Whether it waits in the line of a key. One that runs may be in the line as well: it waits there if it came after the
-    /// end of its lease.
+    /// Whether it waits in the line of a key. One that runs may be in it too: it waits if it came at the end of its lease.
     pub fn waits_in_line(&self) -> bool {
         let came_then = |since| self.running().is_none_or(|running| running.lease_expires_at == since);
         self.parked.in_line().is_some_and(|position| came_then(position.since))

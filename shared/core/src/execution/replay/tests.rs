@@ -80,7 +80,7 @@ fn the_time_of_a_step_that_has_not_ended_starts_afresh_at_a_resume() {
         is_ongoing: false,
         errors: vec![],
     };
-    let note = |kind: &str| Happened::Note { kind: kind.to_owned(), name: None, by: None, input: None };
+    let note = |kind: &str| Happened::Note { kind: kind.to_owned(), name: None, by: None };
     let mut entries = journal([attempt("waits", Some(Failure::new("net", "down"))), attempt("lost", None)]);
     entries.push(Entry { at: at(1_000), what: note("paused") });
     let first_at = |entries: &[Entry], step: &str| match Replay::new(entries, &Limits::default())
@@ -197,10 +197,8 @@ fn cleared_events_are_gone_and_later_ones_stay() {
 
 #[test]
 fn patches_are_those_of_the_runs_first_claim() {
-    let untouched = replay([
-        sent("e", "a"),
-        Happened::Note { kind: "paused".to_owned(), name: None, by: None, input: None },
-    ]);
+    let untouched =
+        replay([sent("e", "a"), Happened::Note { kind: "paused".to_owned(), name: None, by: None }]);
     assert!(untouched.is_untouched());
     let old = replay([completed("pack")]);
     assert!(!old.is_untouched() && old.patches().is_none());
@@ -261,7 +259,7 @@ fn captured(text_of: &str, bytes: usize) -> Happened {
 }
 
 fn note(kind: &str, of: Option<&str>) -> Happened {
-    Happened::Note { kind: kind.to_owned(), name: of.map(name), by: None, input: None }
+    Happened::Note { kind: kind.to_owned(), name: of.map(name), by: None }
 }
 
 /// All outcomes that the code receives, in order.

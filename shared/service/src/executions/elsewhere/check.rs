@@ -91,8 +91,8 @@ impl Service {
     }
 
     pub(super) fn check_work(&self, work: &ToStart) -> Result<(), ServiceError> {
-        let ToStart { steps, again, children } = work;
-        for count in [steps.len(), again.len(), children.len()] {
+        let ToStart { steps, again, with_input, children } = work;
+        for count in [steps.len(), again.len(), with_input.len(), children.len()] {
             limits::check("open_steps", count, self.limits.open_steps)?;
         }
         for (nth, step) in steps.iter().enumerate() {
