@@ -157,6 +157,7 @@ impl To {
                 lease_expires_at: now.plus(Millis::from_secs(60)),
                 shared: false,
                 after_loss: false,
+                outside: false,
                 timed_attempts: vec![],
             }),
             Self::Waiting => ExecutionState::Waiting(Waiting {

@@ -43,7 +43,9 @@ async fn a_step_whose_end_is_read_while_it_is_ended_ends_once() {
     scene.start("three").await;
     let turn = scene.take(Millis::from_secs(60)).await;
     let registry = scene.three_steps("1h");
-    let Ok(mut driver) = Driver::new(&scene.service, &registry, *turn, &TurnSettings::default()) else {
+    let Ok(mut driver) =
+        Driver::new(&scene.service.clone().into(), &registry, *turn, &TurnSettings::default())
+    else {
         panic!("the workflow is known")
     };
     let names: Vec<StepName> = ["b", "c"].into_iter().map(|name| StepName::parse(name).unwrap()).collect();
