@@ -86,6 +86,7 @@ async fn a_task_with_every_option_shows_each_instant_where_it_applies() {
     let beat = api.post("/v1/tasks/t/heartbeat", body).await.ok(200);
     let expected = json!({
         "lease_expires_at": "2026-01-01T00:01:15.000Z",
+        "heartbeat_at": "2026-01-01T00:00:45.000Z",
         "deadline_at": "2026-01-01T00:02:10.000Z",
         "remaining_ms": 115_000,
         "cancel_requested": false,

@@ -216,8 +216,7 @@ impl Driver {
     }
 
     async fn go(&mut self) -> Result<TurnEnd, Halt> {
-        // Before the code runs, what it doesn't wait for itself is read: newer secrets of callbacks, and the outcomes since
-        // the last turn.
+        // Before the code runs: newer secrets of callbacks, what is published, and the outcomes since the last turn.
         self.service.renew_callback_secrets().await;
         self.read_outcomes_now().await?;
         self.read_published().await?;

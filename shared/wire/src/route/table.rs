@@ -47,9 +47,7 @@ routes! {
         200 CancelAnswer = "What became of it.",
     }
 
-    /// Retry a task that ended without a result.
-    ///
-    /// Its old deadline is cleared. From then on its timeout applies to each attempt separately.
+    /// Retry a task that ended without a result. Its old deadline is cleared, and its timeout is of each attempt from then on.
     Retry: POST "/v1/tasks/{id}/retry" in tasks may take Nothing for operators {
         200 TaskAnswer = "The task waits again.",
     }
@@ -95,9 +93,7 @@ routes! {
         200 HeartbeatAnswer = "The lease is renewed.",
     }
 
-    /// Release a task without a result.
-    ///
-    /// The attempt doesn't count, and another worker may claim the task at once.
+    /// Release a task without a result. The attempt doesn't count, and another worker may claim the task at once.
     Release: POST "/v1/tasks/{id}/release" in workers takes ReleaseRequest {
         200 TaskAnswer = "The task waits again.",
     }
@@ -112,9 +108,8 @@ routes! {
 
     /// Record what a turn has done, and extend its lease or end it.
     ///
-    /// The answer has the new record. With `suspend`, it also has the journal if the turn goes on: something has happened
-    /// that the worker hasn't seen. `503 contended` means that others have written before what the entries say: the worker
-    /// reads the journal again.
+    /// With `suspend`, the answer has the journal if the turn goes on: something has happened that the worker hasn't seen.
+    /// `503 contended` means that others have written before the entries: the worker reads the journal again.
     WriteTurn: POST "/v1/executions/{id}/turn" in turns takes TurnWriteRequest {
         200 TurnAnswer = "It is recorded.",
     }
@@ -386,16 +381,12 @@ routes! {
         200 RunsAnswer = "Its earlier runs.",
     }
 
-    /// List what an execution has published.
-    ///
-    /// Its code publishes values under names, such as its stage. The last one of each name is kept, through all runs.
+    /// List what an execution's code has published: the last value of each name, through all runs.
     Values: GET "/v1/executions/{id}/values" in executions {
         200 ValuesAnswer = "The values, in the order of their names.",
     }
 
-    /// Read a value that an execution has published, or wait for a later version.
-    ///
-    /// Nothing published under the name is `404 unknown_value`.
+    /// Read a value that an execution has published (if none, `404 unknown_value`), or wait for a later version.
     Value: GET "/v1/executions/{id}/values/{name}" in executions finds ValueQuery {
         200 ValueAnswer = "The value. After a wait in vain, its version is the caller's.",
     }
@@ -449,9 +440,7 @@ routes! {
         200 DeletedAnswer = "The cron is deleted.",
     }
 
-    /// Pause a cron.
-    ///
-    /// It starts no planned runs until it is resumed. Occurrences in between are not started later.
+    /// Pause a cron. It starts no planned runs until it is resumed, and those in between not later either.
     PauseCron: POST "/v1/crons/{id}/pause" in crons may take Nothing for operators {
         200 CronAnswer = "The cron is paused.",
     }
@@ -461,9 +450,7 @@ routes! {
         200 CronAnswer = "The cron goes on.",
     }
 
-    /// Start a run of a cron now.
-    ///
-    /// The run starts even if others are open, whatever the overlap policy. It doesn't count as a planned run.
+    /// Start a run of a cron now, whatever runs are open. It doesn't count as a planned run.
     TriggerCron: POST "/v1/crons/{id}/trigger" in crons may take Nothing for operators {
         200 TriggerAnswer = "The run is started.",
     }
@@ -487,16 +474,12 @@ routes! {
         200 OperationAnswer = "The operation.",
     }
 
-    /// Stop an operation. The page that is under way is its last one; nothing is undone.
-    ///
-    /// Its status is `stopping` until that page is counted.
+    /// Stop an operation. The page that is under way is its last one (until then it is `stopping`); nothing is undone.
     StopOperation: POST "/v1/operations/{id}/stop" in operations may take Nothing for operators {
         200 OperationChangeAnswer = "The operation ends, or is over.",
     }
 
-    /// Let an operation go on that was stopped or has failed, with the page after its last one.
-    ///
-    /// One that is `stopping`, that runs or that has completed isn't changed.
+    /// Let an operation go on that was stopped or has failed, with the page after its last one. Others aren't changed.
     ResumeOperation: POST "/v1/operations/{id}/resume" in operations may take Nothing for operators {
         200 OperationChangeAnswer = "The operation goes on, or has completed.",
     }

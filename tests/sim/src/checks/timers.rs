@@ -160,6 +160,10 @@ impl Known {
             // The history has no decisions on crons.
             return None;
         }
+        if matches!(timer.record, RecordId::Cron(_)) && self.decided.contains_key(&key) {
+            // A message that comes again after the end of a run tells the cron once more.
+            return None;
+        }
         if matches!(timer.record, RecordId::Operation(_)) {
             // Whoever carries an operation out sends its message on, without a decision.
             return None;
