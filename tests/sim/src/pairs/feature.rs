@@ -123,14 +123,17 @@ impl Feature {
     }
 
     /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
-    /// was put aside in a pause, which few tasks do; or an operation that stops between two pages while an execution waits;
-    /// or an operator who acts on a child and says why.
+    /// was put aside in a pause, which few tasks do; or an operation that stops between two pages while an execution waits or
+    /// is paused, or that says why; or an operator who acts on a child and says why; or a report with a token in a pause.
     pub fn rarely_meets(self, other: Self) -> bool {
         let are = |one, another| [(self, other), (other, self)].contains(&(one, another));
         (self.is_rare() && other.is_rare())
             || are(Self::OperatorRetry, Self::QueuePause)
             || are(Self::BulkAgain, Self::Wait)
             || are(Self::IsChild, Self::Reason)
+            || are(Self::QueuePause, Self::Reported)
+            || are(Self::BulkAgain, Self::Paused)
+            || are(Self::BulkAgain, Self::Reason)
     }
 
     /// Whether only a task that is nobody's step has it.
