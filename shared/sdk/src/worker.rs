@@ -381,11 +381,15 @@ impl Worker {
         })
     }
 
-    /// Runs work that may have killed another worker and came leased, while no other such work runs in this process.
+    /// Runs work that may have killed another worker and came leased, unless other such work runs in this process.
     fn start_alone(&self, work: Work) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         Box::pin(async move {
-            let _alone = worker.suspect_runs.lock().await;
+            let Ok(_alone) = worker.suspect_runs.try_lock() else {
+                // The claim of another queue was faster. If it waited, its lease would pass.
+                Leased::of(&work).give_back(&worker.service, false).await;
+                return Finished::Nothing;
+            };
             let settings = TurnSettings { in_place: Millis::ZERO, ..worker.settings.turn() };
             worker.start(work, settings).await
         })

@@ -86,6 +86,7 @@ impl Commit {
                 };
                 let relabels = match (before, after) {
                     (Record::Task(before), Record::Task(after)) => before.labels != after.labels,
+                    (Record::Execution(before), Record::Execution(after)) => before.details != after.details,
                     (_, _) => false,
                 };
                 (after, Change::Update { record: NewRecord::of(after)?, moves, turns, relabels })

@@ -56,7 +56,7 @@ static LINK: std::sync::Mutex<Option<String>> = std::sync::Mutex::new(None);
 #[tickover::workflow("asks", queue = "asks")]
 async fn asks(ctx: Ctx, (): ()) -> Result<bool> {
     let callback = ctx.callback("approval", within_days()).await?;
-    *crate::scene::lock(&LINK) = Some(callback.path().to_owned());
+    *crate::scene::lock(&LINK) = Some(callback.path().clone());
     let is_approved = callback.result::<bool>().await?;
     ctx.send_event("tell", "listener", "told", &is_approved).await?;
     Ok(is_approved)

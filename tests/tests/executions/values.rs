@@ -21,7 +21,7 @@ impl Worker {
     }
 }
 
-fn view(name: &str, version: u32, at: &Value, value: Value) -> Value {
+fn view(name: &str, version: u32, at: &Value, value: &Value) -> Value {
     json!({"name": name, "version": version, "published_at": at, "value": value})
 }
 
@@ -37,7 +37,8 @@ async fn published_values_are_listed_read_and_described_also_if_they_are_large()
         .publish(&mut turn, &format!(r#"{{"a":[1,{0},null],"stage":[3,{0},"packing"]}}"#, at.as_millis()))
         .await;
     let instant = json!(at.to_rfc3339());
-    let (first, stage) = (view("a", 1, &instant, json!(null)), view("stage", 3, &instant, json!("packing")));
+    let (first, stage) =
+        (view("a", 1, &instant, &json!(null)), view("stage", 3, &instant, &json!("packing")));
     assert_eq!(worker.get("/v1/executions/e/values").await, json!({"values": [first, stage]}));
     assert_eq!(worker.get("/v1/executions/e/values/stage").await, json!({"value": stage}));
     assert_eq!(worker.seen("e").await["values"], json!([first, stage]));

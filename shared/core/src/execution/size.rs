@@ -148,9 +148,10 @@ fn cut_errors(execution: &mut Execution, bytes: usize) {
 /// Reduces a new record, whose payloads are already in it or aside. Returns the segment of its first event, if there is no
 /// space for that.
 pub(super) fn fit_new(execution: &mut Execution, context: &Context<'_>) -> Vec<(SegmentKey, Segment)> {
-    if !fits(execution) {
-        drop_texts(execution);
+    if fits(execution) {
+        return vec![];
     }
+    drop_texts(execution);
     if fits(execution) { vec![] } else { append::seal(execution, 0, context) }
 }
 

@@ -7,7 +7,7 @@ use tickover_wire::answer::Problem;
 use crate::client::ClientError;
 
 /// The codes of refusals that need no variant of their own.
-const CODES: [&str; 12] = [
+const CODES: [&str; 11] = [
     "invalid_request",
     "not_found",
     "unknown_step",
@@ -19,7 +19,6 @@ const CODES: [&str; 12] = [
     "not_unique",
     "unknown_callback",
     "callbacks_off",
-    "access_denied",
 ];
 /// The limits that the engine distinguishes.
 const LIMITS: [&str; 6] =

@@ -28,6 +28,10 @@ use super::work::named_end;
 
 /// Payloads of up to this many bytes stand in the journal.
 const INLINE_BYTES: usize = 200;
+/// About how many bytes of steps and children one call has. The service takes 6 MiB, and a proxy often 1.
+const START_BYTES: usize = 512 * 1024;
+/// How many of these a step or child takes besides its input, about.
+const UNIT_BYTES: usize = 500;
 
 impl Remote {
     pub(super) async fn record_progress(&self, execution: &Execution, record: Record) -> Called<Execution> {
@@ -187,7 +191,21 @@ impl Remote {
         answer.outcomes.iter().map(named_end).collect()
     }
 
+    /// Starts them by as many calls as their inputs need.
     pub(super) async fn start_work(&self, _: &Execution, work: ToStart) -> StartedWork {
+        let mut all = StartedWork::default();
+        for part in parts_of(work) {
+            let StartedWork { steps, children, trouble } = self.start_part(part).await;
+            all.steps.extend(steps);
+            all.children.extend(children);
+            if trouble.is_some() {
+                return StartedWork { trouble, ..all };
+            }
+        }
+        all
+    }
+
+    async fn start_part(&self, work: ToStart) -> StartedWork {
         let trouble = |error| StartedWork { trouble: Some(error), ..StartedWork::default() };
         let request = || -> Called<(ExecutionId, TurnStartRequest)> {
             let (id, lease) = self.turn()?;
@@ -303,6 +321,36 @@ impl Remote {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Parts of what is to be started, none of which has more bytes of inputs than one call may have.
+fn parts_of(work: ToStart) -> Vec<ToStart> {
+    let ToStart { steps, again, with_input, children } = work;
+    let (mut parts, mut left) = (vec![], 0);
+    let mut part_for = |parts: &mut Vec<ToStart>, input: Option<&Json>| {
+        let bytes = input.map_or(0, Json::len) + UNIT_BYTES;
+        if bytes > left {
+            parts.push(ToStart::default());
+            left = START_BYTES;
+        }
+        left = left.saturating_sub(bytes);
+    };
+    for step in steps {
+        part_for(&mut parts, step.input.as_ref());
+        if let Some(part) = parts.last_mut() {
+            let its = |names: &[StepName]| names.contains(&step.name).then(|| step.name.clone());
+            part.again.extend(its(&again));
+            part.with_input.extend(its(&with_input));
+            part.steps.push(step);
+        }
+    }
+    for child in children {
+        part_for(&mut parts, child.start.input.as_ref());
+        if let Some(part) = parts.last_mut() {
+            part.children.push(child);
+        }
+    }
+    parts
 }
 
 fn failure(problem: &Problem) -> Failure {

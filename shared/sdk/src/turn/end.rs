@@ -313,6 +313,8 @@ impl Driver {
         }
         let written = async {
             self.look_again().await?;
+            // What the code has published since may not be so either: the next turn publishes what is.
+            self.is_replayed = false;
             self.write_fresh().await
         };
         if let Err(Halt::Lost) = written.await {

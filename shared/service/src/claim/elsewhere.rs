@@ -7,7 +7,6 @@ use tickover_core::payload::Json;
 use super::{ClaimRequest, FoundWork, REDELIVERY_DELAY, Suspect, Wanted};
 use crate::error::ServiceError;
 use crate::executions::Work;
-use crate::ports::Received;
 use crate::service::Service;
 
 /// A queue's work for a worker in another process.
@@ -42,8 +41,9 @@ impl Service {
             }
             left = rest;
         }
-        let left: Vec<&Received> = left.iter().map(|suspect| &suspect.0).collect();
-        self.set_visibilities(queue, &left, REDELIVERY_DELAY).await;
+        for Suspect(message) in left {
+            self.put_back(queue, message, REDELIVERY_DELAY).await;
+        }
         for execution in asks {
             match self.payload(execution.input.as_ref()).await {
                 Ok(input) => found.asks.push((execution, input)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use tickover_core::error::Reject;
-use tickover_core::execution::journal::StepOutcome;
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, Parent};
 use tickover_core::failure::Failure;
 use tickover_core::id::StepName;
@@ -91,8 +91,13 @@ impl Service {
         if names.is_empty() {
             return Ok(());
         }
+        let journal = self.journal_of(execution).await?;
         for (name, ended) in self.remote_outcomes(execution, names).await? {
-            if matches!(ended.outcome, StepOutcome::Completed { .. }) {
+            let is_its =
+                |entry: &&Entry| matches!(&entry.what, Happened::Reopened { name: of, .. } if *of == name);
+            // What has ended since an operator reopened the step is its outcome: this call may be a repeated one.
+            let counts = journal.iter().rev().find(is_its).is_none_or(|entry| entry.at < ended.ended_at);
+            if counts || matches!(ended.outcome, StepOutcome::Completed { .. }) {
                 continue;
             }
             let id = remote_id(execution, &name);

@@ -125,6 +125,7 @@ impl Service {
         if let Command::Record(record) = &command
             && brings_entries
             && record.entries.is_empty()
+            && record.values.as_ref().is_none_or(|values| execution.values.as_ref() == Some(values))
         {
             // The answer to the first call was lost.
             return Ok(TurnWritten { execution, journal: None });
@@ -281,7 +282,7 @@ impl Service {
                 return Brought::default();
             }
         };
-        let stored = turn.journal.iter().filter_map(Entry::payload);
+        let stored = turn.journal.iter().filter_map(Entry::payload).chain(execution.values.as_ref());
         let ended = outcomes.iter().filter_map(|(_, ended)| ended.outcome.payload());
         let mut left = bytes;
         let fitting: BTreeSet<BlobId> = stored

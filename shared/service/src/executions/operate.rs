@@ -29,7 +29,7 @@ pub(super) const REOPENED_WITHIN: Millis = Millis::from_secs(10);
 const LOOKED_AFTER: Millis = Millis::from_secs(60);
 /// Why a step takes no input from an operator.
 const OF_CODE: &str =
-    "is the code's, which a step takes again that isn't remote: rerun the execution with another input";
+    "is the code's, unless the step has run as a task: rerun the execution with another input";
 
 /// What a new run of an execution takes from the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,7 +219,9 @@ impl Service {
         let journal = self.journal_of(&execution).await?;
         let latest = journal.iter().rfind(|entry| step_of(entry) == Some(&name));
         let Some(latest) = latest else { return Err(Reject::UnknownStep { name: name.to_string() }.into()) };
-        if !is_failure(latest) {
+        // The same call, repeated before anything has come of it: its hint is sent again.
+        let is_repeated = execution.untouched_since().is_some_and(|(_, of)| of == Some(&name));
+        if !is_failure(latest) && !is_repeated {
             return Err(Reject::field("step", "has not failed").into());
         }
         if !is_undoing(&name) && was_undone(&journal) {
@@ -245,6 +247,13 @@ impl Service {
         let is_start = |entry: &Entry| matches!(&entry.what, Happened::Remote { name: of } if of == name);
         if !journal.iter().any(is_start) {
             return Err(Reject::field("input", OF_CODE).into());
+        }
+        if let Some(Entry { what: Happened::Reopened { name: of, input: Some(given), .. }, .. }) =
+            journal.last()
+            && of == name
+            && self.payload(Some(given)).await?.as_ref() == Some(&input)
+        {
+            return Ok(given.clone());
         }
         // A task that goes on wouldn't take it. Without its record, the step begins anew.
         if self.load(&remote_id(execution, name)).await?.is_some_and(|task| task.ended().is_none()) {

@@ -139,7 +139,10 @@ fn check_ending(ending: &Ending) -> Result<(), Reject> {
     let payload = match ending {
         Ending::Outcome(ExecutionOutcome::Completed { output }) => output.as_ref(),
         Ending::ContinueAsNew { input, .. } => input.as_ref(),
-        Ending::FailedRun { retry, .. } => {
+        Ending::FailedRun { outcome, retry, .. } => {
+            if !outcome.is_failure() {
+                return Err(Reject::field("close", "expected the outcome of a run that failed"));
+            }
             retry.check().map_err(|error| error.under("retry"))?;
             None
         }
