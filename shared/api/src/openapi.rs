@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use tickover_core::id::Owner;
 use tickover_wire::answer::Problem;
 use tickover_wire::request::{ExecutionStatuses, TaskStatuses};
-use tickover_wire::{Cursor, Documented, FailureCode, Instant, Label, PageLimit, Route, RunNumber, Wait};
+use tickover_wire::{
+    Cursor, Documented, FailureCode, Instant, Label, PageLimit, Route, RunNumber, ValueVersion, Wait,
+};
 use utoipa::OpenApi;
 use utoipa::openapi::{ContentBuilder, HttpMethod, Ref, RefOr, Response, ResponseBuilder};
 
@@ -38,6 +40,7 @@ mod spellings;
         Problem,
         PageLimit,
         RunNumber,
+        ValueVersion,
         Cursor,
         Wait,
         TaskStatuses,

@@ -52,7 +52,7 @@ pub use count::{COUNTED_MAX, ExecutionCounts};
 pub use describe::Described;
 pub(crate) use describe::ONE_WORKFLOW;
 pub(crate) use drive::CALLER_WAITS;
-pub use elsewhere::{Brought, NamedEnd, Seen, TurnWrite, TurnWritten, check_flow};
+pub use elsewhere::{Brought, NamedEnd, PAYLOADS_MAX, Seen, TurnWrite, TurnWritten, check_flow};
 pub use ends::UnrecordedEnds;
 pub(crate) use events::blob_of_event;
 pub use events::{EventSent, PendingEvent, PendingEvents, SentEvent};

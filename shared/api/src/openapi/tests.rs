@@ -13,6 +13,7 @@ use tickover_core::limits::{
 };
 use tickover_core::queue::PROVIDES_MAX;
 use tickover_core::retry::{MAX_CODE_CHARS, MAX_CODES, MAX_LISTED_DELAYS};
+use tickover_service::executions::PAYLOADS_MAX;
 use tickover_service::operations::IDS_MAX;
 
 use super::*;
@@ -73,12 +74,13 @@ fn no_value_fits_two_alternatives_of_which_one_must_fit() {
 
 #[test]
 fn what_is_in_a_path_or_a_request_has_a_bound_unless_it_is_known_to_have_none() {
-    const FREE: [&str; 5] = [
+    const FREE: [&str; 6] = [
         "FailError.message",
         "CronRequest.time_zone",
         "RetryObject.backoff",
         "SteepRetries.exponentialBackoff",
         "run_at",
+        "expires_at",
     ];
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     let is_free =
@@ -233,6 +235,8 @@ fn every_limit_in_the_document_is_the_servers() {
         ("KindDefaults.properties.concurrency".to_owned(), json!({"maxItems": CONCURRENCY_KEYS_MAX})),
         ("KindDefaults.properties.requires".to_owned(), json!({"maxItems": REQUIRES_MAX})),
         ("ClaimRequest.properties.provides".to_owned(), json!({"maxItems": PROVIDES_MAX})),
+        ("WorkRequest.properties.provides".to_owned(), json!({"maxItems": PROVIDES_MAX})),
+        ("TurnReadRequest.properties.payloads".to_owned(), json!({"maxItems": PAYLOADS_MAX})),
         range("ConcurrencyLimit", 1, u64::from(CONCURRENCY_MAX)),
         range("RateLimit", 1, u64::from(RATE_MAX)),
         range("RatePeriod.oneOf.1", 1, RATE_PERIOD_MAX.as_u64()),
@@ -241,6 +245,7 @@ fn every_limit_in_the_document_is_the_servers() {
         range("PageLimit", 1, PAGE_MAX as u64),
         range("RunCount", 1, u64::from(u32::MAX)),
         range("RunNumber", 1, u64::from(u32::MAX)),
+        range("ValueVersion", 1, u64::from(u32::MAX)),
         range("Duration.oneOf.1", 0, year),
         range("DurationMilliseconds", 0, year),
         range("DurationSeconds", 0, year / 1_000),

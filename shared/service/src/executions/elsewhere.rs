@@ -25,8 +25,8 @@ use crate::error::ServiceError;
 use crate::lease::LeaseToken;
 use crate::service::Service;
 
-/// Most payloads that one call reads.
-const PAYLOADS_MAX: usize = 100;
+/// Most payloads that a call of a turn reads.
+pub const PAYLOADS_MAX: usize = 100;
 
 /// What a worker had seen when it decided what to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
