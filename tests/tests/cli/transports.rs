@@ -131,6 +131,11 @@ fn of_tasks() -> Vec<Sample> {
 fn of_executions() -> Vec<Sample> {
     let mut samples = common();
     samples.extend([
+        sample(
+            "event",
+            json!({"event": {"name": "add", "payload": "a lamp", "event_id": "1"}}),
+            &["--event", "add=\"a lamp\"", "--event-id", "1"],
+        ),
         sample("input", json!({"input": {"n": [1.5, null]}}), &["--input", "{\"n\": [1.5, null]}"]),
         sample("queue", json!({"queue": "other"}), &["--queue", "other"]),
         sample("memo", json!({"memo": [1]}), &["--memo", "[1]"]),
@@ -182,7 +187,7 @@ impl Of {
     const fn refused_by_crons(self) -> &'static [&'static str] {
         match self {
             Self::Tasks => &["id", "idempotency_key", "run_at", "debounce", "traceparent"],
-            Self::Executions => &["id", "debounce", "policy", "traceparent"],
+            Self::Executions => &["id", "debounce", "event", "policy", "traceparent"],
         }
     }
 

@@ -10,12 +10,7 @@ use crate::limits::QUEUE_DELAY_MAX;
 pub(super) fn decide(execution: &Execution, bounce: &Bounce, context: &Context<'_>) -> Decision {
     let expired = closing::expire(execution, context);
     let ready = match &execution.state {
-        // An event that was sent to it ends the burst.
-        ExecutionState::Pending(ready)
-            if expired.is_none() && execution.is_untouched() && execution.journal.is_empty() =>
-        {
-            ready
-        }
+        ExecutionState::Pending(ready) if expired.is_none() && execution.is_untouched() => ready,
         _ => return expired_or_unchanged(execution, expired, context, Ok(Reply::Bounced { taken: false })),
     };
     let now = context.now;
