@@ -33,6 +33,8 @@ pub(crate) trait HasDueSlot {
     fn is_leased(&self) -> bool;
     /// What carries it if its message was deleted.
     fn parked(&self) -> Parked;
+    /// Whether it needs places.
+    fn is_limited(&self) -> bool;
     /// The earliest instant whose effect users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
@@ -51,6 +53,14 @@ pub(crate) enum SlotChange {
     Latest,
     /// This slot.
     To(Due),
+}
+
+impl SlotChange {
+    /// For a record that begins to wait in a line. Where a move costs two index writes, its slot stays until the tick finds
+    /// it there: many have left the line by then.
+    pub(crate) const fn in_line(limits: &Limits) -> Self {
+        if limits.moves_cost() { Self::KeepOrLower } else { Self::Latest }
+    }
 }
 
 /// Sets a changed record's due slot. Returns the timer to send if the record's instant comes before a tick is sure
@@ -131,10 +141,12 @@ pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Time
 /// The latest due slot that a record may keep. While a record is leased, its message in flight takes the place of a
 /// probe. So a claim or a heartbeat doesn't need to write to the index, and only instants whose effects users can
 /// see count. But that message can be lost too. So a record that waited for something far away, and whose slot is
-/// more than `backstop_max` ahead, is moved anyway, unless it is in a line: then that leads to it.
+/// more than `backstop_max` ahead, is moved anyway. One that came from a line may keep the slot that it had there: a task is
+/// still in the line, which leads to it, and of an execution only the message of its turn could be lost.
 fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
     let farthest = parked_until(after.parked(), context.now, context.limits);
+    let farthest = if after.is_limited() { farthest.max(line::first_look(context.now)) } else { farthest };
     match after.due().filter(|due| after.is_leased() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))

@@ -112,6 +112,11 @@ impl Limits {
         self.alone_since.is_some_and(|since| claimed_at < since)
     }
 
+    /// Whether another due slot costs two index writes: where processes share the store.
+    pub(crate) const fn moves_cost(&self) -> bool {
+        self.alone_since.is_none()
+    }
+
     /// How long a record is kept after its end.
     pub const fn kept(&self, has_parent: bool) -> Millis {
         if has_parent { self.retention.saturating_add(KEPT_FOR_PARENT) } else { self.retention }

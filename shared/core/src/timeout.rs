@@ -155,3 +155,10 @@ pub struct Timeouts {
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     pub start_to_close: Option<AttemptTimeout>,
 }
+
+impl Timeouts {
+    /// Whether an attempt that runs has an instant of its own.
+    pub(crate) const fn limits_attempts(&self) -> bool {
+        self.heartbeat.is_some() || self.start_to_close.is_some()
+    }
+}

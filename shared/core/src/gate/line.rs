@@ -34,10 +34,14 @@ pub fn part_of(gate: &GateId) -> u8 {
     u8::try_from(shard_of_name(gate.as_str(), u16::from(PARTS))).unwrap_or(0)
 }
 
+/// When the tick looks for the first time at a record that comes to a line now.
+pub(crate) fn first_look(now: Timestamp) -> Timestamp {
+    now.plus(FIRST_LOOK)
+}
+
 /// When the tick looks next at a record in this position.
 pub(crate) fn looked_at(position: Position, now: Timestamp) -> Timestamp {
-    let is_first = now.since(position.since) < FIRST_LOOK;
-    now.plus(if is_first { FIRST_LOOK } else { NEXT_LOOK })
+    if position.is_new(now) { first_look(now) } else { now.plus(NEXT_LOOK) }
 }
 
 /// A position in the line of a key, as the record has it.
@@ -48,6 +52,13 @@ pub struct Position {
     pub since: Timestamp,
     /// The version of the record that came to the line. So no two stays of a record have the same item.
     pub version: u64,
+}
+
+impl Position {
+    /// Whether its item can't have been lost yet.
+    pub(crate) fn is_new(self, now: Timestamp) -> bool {
+        now.since(self.since) < FIRST_LOOK
+    }
 }
 
 impl From<(Timestamp, u64)> for Position {

@@ -35,11 +35,13 @@ pub(super) fn decide(execution: &Execution, queue: &QueueView, context: &Context
     if execution.parked.is_paused() && queue.paused {
         return rearm(execution, latest, context);
     }
-    if execution.parked.in_line().is_some() {
-        // Its item may have been lost.
+    if let Some(position) = execution.parked.in_line() {
         let mut decision = rearm(execution, latest, context);
-        let item = Move::again(&execution.waiting(), now);
-        item.add_to(&mut decision.writes, &mut decision.effects);
+        // Its item may have been lost.
+        if !position.is_new(now) {
+            let item = Move::again(&execution.waiting(), now);
+            item.add_to(&mut decision.writes, &mut decision.effects);
+        }
         return decision;
     }
     if execution.parked.is_paused() {

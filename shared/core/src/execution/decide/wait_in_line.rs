@@ -30,6 +30,6 @@ pub(super) fn decide(execution: &Execution, seen_version: u64, context: &Context
         after.parked = Parked::InLine(Position { since, version: execution.version + 1 });
         super::due::hint_has_come(&mut after, context.now);
     }
-    let slot = if comes { SlotChange::Latest } else { SlotChange::KeepOrLower };
+    let slot = if comes { SlotChange::in_line(context.limits) } else { SlotChange::KeepOrLower };
     update_in_slot(execution, after, slot, context, reply)
 }

@@ -46,11 +46,11 @@ pub(super) fn decide(task: &Task, queue: &QueueView, context: &Context<'_>) -> D
         State::Pending(_) | State::Running(_) if task.parked.is_paused() && queue.paused => {
             rearm(task, latest, context.now)
         }
-        // Its item may have been lost.
         State::Pending(_) | State::Running(_) if task.parked.in_line().is_some() => {
             let mut decision = rearm(task, latest, context.now);
-            // One that runs is also found at instants of its own.
-            if task.waits_in_line() || due.kind == DueKind::Backstop {
+            // Its item may have been lost. One that runs is also found at instants of its own.
+            let may_be_lost = task.parked.in_line().is_some_and(|position| !position.is_new(context.now));
+            if may_be_lost && (task.waits_in_line() || due.kind == DueKind::Backstop) {
                 let item = Move::again(&task.waiting(), context.now);
                 item.add_to(&mut decision.writes, &mut decision.effects);
             }

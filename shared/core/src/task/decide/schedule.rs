@@ -108,10 +108,14 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     if task.retry.max_attempts == MaxAttempts::Skip {
         transition::finish(&mut task, Outcome::Skipped, context);
     }
+    let mut slot = latest(&task, now, context.limits);
     if schedule.in_line && available_at <= now && task.ended().is_none() && !task.gates().is_empty() {
         task.parked = Parked::InLine(Position { since: available_at, version: task.version });
+        // An instant of its attempt may need the earlier slot, which costs nothing now.
+        if !(context.limits.moves_cost() && task.timeouts.limits_attempts()) {
+            slot = latest(&task, now, context.limits);
+        }
     }
-    let slot = latest(&task, context.now, context.limits);
     let timer = crate::due_slot::set_slot(None, slot, &mut task, context);
     let mut writes = vec![Write::put(task.clone(), Condition::Free { now })];
     if let Some(key) = &schedule.key {

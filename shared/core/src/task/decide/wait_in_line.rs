@@ -24,5 +24,11 @@ pub(super) fn decide(task: &Task, seen_version: u64, context: &Context<'_>) -> D
     // The pause is over in which its time stopped.
     transition::start_time(&mut after, context.now);
     after.parked = Parked::InLine(position);
-    super::update_in_slot(task, after, SlotChange::Latest, context, reply(ClaimReply::Parked))
+    super::update_in_slot(
+        task,
+        after,
+        SlotChange::in_line(context.limits),
+        context,
+        reply(ClaimReply::Parked),
+    )
 }

@@ -23,8 +23,8 @@ fn places_of_an_earlier_version_of_an_execution_are_caught() {
 }
 
 #[test]
-fn a_place_that_has_ended_by_itself_and_is_offered_to_nobody_is_caught_by_nothing_else() {
-    is_caught_alone(Bug::EndedPlaceNotOffered);
+fn a_place_that_has_ended_by_itself_and_is_offered_to_nobody_is_caught() {
+    is_caught(Bug::EndedPlaceNotOffered);
 }
 
 #[test]

@@ -59,7 +59,10 @@ fn an_execution_for_which_there_is_no_place_goes_in_line_and_has_no_hint_there()
     assert_eq!((item.position, item.written_at), (expected, t("1m")));
     assert_eq!(item.owner.execution(), Some(&scene.record().id));
     assert_eq!(came_to(&scene), Some((gate(0), item.clone())));
-    let scene = scene.due("30h 1m", DueKind::Backstop);
+    // The slot is left to the tick: a move costs two index writes.
+    let scene = scene.due("10m", DueKind::Backstop).at("10m").tick().sends_nothing();
+    assert_eq!((position(&scene), writes(&scene)), (Some(expected), vec!["rearms"]));
+    let scene = scene.due("30h 10m", DueKind::Backstop);
     // Calls that are repeated send nothing.
     let scene = scene.start_repeated().changes_nothing().sends_nothing();
     scene.unpark().replies(Reply::Unparked { was_parked: false }).changes_nothing().sends_nothing();
