@@ -175,6 +175,23 @@ async fn a_failed_step_is_retried_in_the_same_run_unless_its_deadline_has_passed
     assert_eq!(late, (409, "deadline_exceeded".to_owned()));
 }
 
+/// The caller has got no answer: what has come of the first call since then is another matter.
+#[tokio::test]
+async fn a_retry_of_a_step_may_be_repeated_until_something_has_come_of_it() {
+    let worker = Worker::default();
+    worker.start("e", json!({})).await;
+    let turn = worker.take("e").await;
+    worker.close(turn, vec![worker.exhausted("ship")], failed_by("ship")).await;
+    let retry = "/v1/executions/e/steps/ship/retry";
+    let first = worker.caller.ok(retry, json!({})).await["execution"].take();
+    let again = worker.caller.ok(retry, json!({})).await["execution"].take();
+    assert_eq!((&first["status"], &again), (&json!("pending"), &first));
+    let turn = worker.take("e").await;
+    worker.close(turn, vec![worker.step("ship", &json!(1))], failed_by("ship")).await;
+    let (status, problem) = worker.caller.post(retry, json!({})).await;
+    assert_eq!((status, &problem["field"]), (StatusCode::BAD_REQUEST, &json!("step")));
+}
+
 #[tokio::test]
 async fn a_rerun_has_fresh_deadlines_like_a_restart() {
     let worker = Worker::default();

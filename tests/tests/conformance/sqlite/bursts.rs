@@ -48,6 +48,29 @@ async fn refused(
     answers.filter(|(status, _)| !status.is_success()).map(|(_, answer)| answer).collect()
 }
 
+/// The last request of a burst counts, with its labels.
+#[tokio::test]
+async fn a_record_is_found_by_the_labels_of_the_last_request_of_its_burst() {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::memory().unwrap());
+    let routers = processes(&store, 1);
+    for path in ["/v1/tasks", "/v1/executions"] {
+        for team in ["red", "blue"] {
+            let debounce = json!({"key": "d", "wait": "1h", "at_most": "2h"});
+            let mut body = json!({"queue": "q", "labels": {"team": team}, "debounce": debounce});
+            let (name, value) = if path == "/v1/tasks" { ("kind", "k") } else { ("workflow", "w") };
+            body[name] = json!(value);
+            let (status, answer) = send(routers[0].clone(), Method::POST, path.to_owned(), body).await;
+            assert!(status.is_success(), "{answer}");
+        }
+        for (team, count) in [("red", 0), ("blue", 1)] {
+            let list = format!("{path}?label=team%3D{team}");
+            let (_, found) = send(routers[0].clone(), Method::GET, list, Value::Null).await;
+            let listed = found[path.trim_start_matches("/v1/")].as_array().map(Vec::len);
+            assert_eq!(listed, Some(count), "{path}, {team}: {found}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_burst_at_one_record_is_not_refused() {
     for count in [1, 2] {
