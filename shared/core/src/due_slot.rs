@@ -33,8 +33,6 @@ pub(crate) trait HasDueSlot {
     fn is_leased(&self) -> bool;
     /// What carries it if its message was deleted.
     fn parked(&self) -> Parked;
-    /// Whether it needs places.
-    fn is_limited(&self) -> bool;
     /// The earliest instant whose effect users can see.
     fn visible_at(&self) -> Option<Timestamp> {
         earliest(self.instants())
@@ -141,12 +139,10 @@ pub(crate) fn next_timer<R: HasDueSlot>(record: &R, due_at: Timestamp, now: Time
 /// The latest due slot that a record may keep. While a record is leased, its message in flight takes the place of a
 /// probe. So a claim or a heartbeat doesn't need to write to the index, and only instants whose effects users can
 /// see count. But that message can be lost too. So a record that waited for something far away, and whose slot is
-/// more than `backstop_max` ahead, is moved anyway. One that came from a line may keep the slot that it had there: a task is
-/// still in the line, which leads to it, and of an execution only the message of its turn could be lost.
+/// more than `backstop_max` ahead, is moved anyway, unless it is in a line: then that leads to it.
 fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
     let latest = after.latest(context.now, context.limits)?;
     let farthest = parked_until(after.parked(), context.now, context.limits);
-    let farthest = if after.is_limited() { farthest.max(line::first_look(context.now)) } else { farthest };
     match after.due().filter(|due| after.is_leased() && due.at <= farthest) {
         Some(current) => {
             Some(after.visible_at().map_or(current, |at| Due { at, kind: DueKind::Instant, ..latest }))

@@ -372,8 +372,4 @@ impl HasDueSlot for Execution {
     fn parked(&self) -> Parked {
         self.parked
     }
-
-    fn is_limited(&self) -> bool {
-        !self.gates().is_empty()
-    }
 }

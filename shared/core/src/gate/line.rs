@@ -34,14 +34,9 @@ pub fn part_of(gate: &GateId) -> u8 {
     u8::try_from(shard_of_name(gate.as_str(), u16::from(PARTS))).unwrap_or(0)
 }
 
-/// When the tick looks for the first time at a record that comes to a line now.
-pub(crate) fn first_look(now: Timestamp) -> Timestamp {
-    now.plus(FIRST_LOOK)
-}
-
 /// When the tick looks next at a record in this position.
 pub(crate) fn looked_at(position: Position, now: Timestamp) -> Timestamp {
-    if position.is_new(now) { first_look(now) } else { now.plus(NEXT_LOOK) }
+    now.plus(if position.is_new(now) { FIRST_LOOK } else { NEXT_LOOK })
 }
 
 /// A position in the line of a key, as the record has it.

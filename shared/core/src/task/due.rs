@@ -70,10 +70,6 @@ impl HasDueSlot for Task {
     fn parked(&self) -> Parked {
         self.parked
     }
-
-    fn is_limited(&self) -> bool {
-        !self.gates().is_empty()
-    }
 }
 
 /// The instants of a task whose effects users can see, in any order.

@@ -1,7 +1,6 @@
 //! What must hold of each write: versions, due slots, outcomes that never change, and the byte budget.
 
 use tickover_core::due::START_LEAD;
-use tickover_core::duration::Millis;
 use tickover_core::limits::CONTROL_RECORD_BYTES;
 use tickover_core::size;
 use tickover_core::task::command::Command;
@@ -13,9 +12,6 @@ use crate::Run;
 use crate::fault_plan::SKEW;
 use crate::trace::{brief, clock};
 use crate::violation::{Invariant, Violation};
-
-/// So long after a record came to a line the tick looks at it, and an attempt or turn that comes from there keeps that slot.
-pub(in crate::checks) const IN_LINE: Millis = Millis::from_secs(30 * 3_600);
 
 pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
     [
@@ -89,11 +85,7 @@ fn i4_no_due_slot_is_later_than_the_backstop(step: &Step<'_>, run: &Run) -> Opti
             if grows { needed.max(by_now).plus(limits.backstop_max) } else { needed.plus(limits.backstop) }
         }
         // Its message is its backstop: the slot is unchanged, or one that the tick has set.
-        State::Running(_) if step.after.gates().is_empty() => {
-            by_now.plus(limits.backstop_max).plus(limits.backstop)
-        }
-        // It may have that of the line from which it came.
-        State::Running(_) => by_now.plus(IN_LINE),
+        State::Running(_) => by_now.plus(limits.backstop_max).plus(limits.backstop),
         State::Ended(_) => return None,
     };
     let late = due.at > latest.plus(SKEW);

@@ -137,7 +137,14 @@ fn create(start: &Start, context: &Context<'_>) -> Decision {
     if start.in_line && is_ready && !execution.gates().is_empty() {
         execution.parked = Parked::InLine(Position { since: context.now, version: execution.version });
     }
-    let slot: Option<Due> = due::latest(&execution, context.now, context.limits);
+    let mut slot: Option<Due> = due::latest(&execution, context.now, context.limits);
+    if execution.parked.in_line().is_some() && context.limits.moves_cost() {
+        // Its first turn may keep this one, and leaves the line.
+        let farthest = context.now.plus(context.limits.backstop_max);
+        let nearer =
+            |due| due_slot::probe_slot(due::visible_at(&execution), Due { at: farthest, ..due }, context.now);
+        slot = slot.map(|due| if due.at > farthest { nearer(due) } else { due });
+    }
     let timer = due_slot::set_slot(None, slot, &mut execution, context);
     let hint = due::hint_under_way_at(&execution);
     let mut effects: Vec<Effect> = hint.map(|at| turn(&execution, at)).into_iter().collect();

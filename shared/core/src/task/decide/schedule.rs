@@ -5,7 +5,7 @@ use crate::decision::{Condition, NewItem, Write};
 use crate::due_slot::SlotChange;
 use crate::error::{Reject, TakenBy};
 use crate::gate::Position;
-use crate::gate::line::Move;
+use crate::gate::line::{self, Move};
 use crate::id::BlobId;
 use crate::limits::{self, SPAN_MAX};
 use crate::parked::Parked;
@@ -111,8 +111,9 @@ fn create(schedule: &Schedule, context: &Context<'_>) -> Decision {
     let mut slot = latest(&task, now, context.limits);
     if schedule.in_line && available_at <= now && task.ended().is_none() && !task.gates().is_empty() {
         task.parked = Parked::InLine(Position { since: available_at, version: task.version });
-        // An instant of its attempt may need the earlier slot, which costs nothing now.
-        if !(context.limits.moves_cost() && task.timeouts.limits_attempts()) {
+        // Its attempt will need the earlier slot, which costs nothing now: for an instant, or because it leaves the line.
+        let needs_earlier = task.timeouts.limits_attempts() || !line::keeps(task.gates());
+        if !(context.limits.moves_cost() && needs_earlier) {
             slot = latest(&task, now, context.limits);
         }
     }

@@ -14,7 +14,6 @@ use super::found;
 use super::journals::rerun_of;
 use super::story::{Step, visible_instant, watched_instant};
 use crate::Run;
-use crate::checks::records::IN_LINE;
 use crate::fault_plan::SKEW;
 use crate::trace::clock;
 use crate::trace::execution::brief;
@@ -114,9 +113,7 @@ fn probe_by(step: &Step<'_>, run: &Run) -> Option<Timestamp> {
         }
         ExecutionState::Pending(ready) if ready.hint_later => Some(ready.available_at.minus(START_LEAD)),
         ExecutionState::Pending(ready) => Some(from(ready.available_at)),
-        // Its message is its backstop, so the slot may be unchanged: not later than any probe may be, or than that of the
-        // line from which it came.
-        ExecutionState::Running(_) if !after.gates().is_empty() => Some(by_now.plus(IN_LINE).plus(SKEW)),
+        // Its message is its backstop, so the slot may be unchanged: not later than any probe may be.
         ExecutionState::Running(turn) => Some(from(turn.lease_expires_at).plus(limits.backstop)),
         ExecutionState::Waiting(waiting) => wait_probe_by(after, waiting, from),
         ExecutionState::Closing(closed) => Some(from(closed.ended_at)),

@@ -95,7 +95,8 @@ fn an_execution_may_begin_in_the_line_without_a_hint() {
     assert_eq!(writes(&scene), ["enters", "creates"]);
     assert_eq!(position(&scene), Some(Position { since: t("0s"), version: 1 }));
     assert!(came_to(&scene).is_some());
-    let scene = scene.due("30h", DueKind::Backstop).at("1m").start_repeated().sends_nothing();
+    // Not later than a turn may keep it: it leaves the line then.
+    let scene = scene.due("6h", DueKind::Backstop).at("1m").start_repeated().sends_nothing();
     leaves(scene.with_places("a", 1).replies(STARTED));
     for scene in [
         limited().in_line().starting_in("5m").started().sends_hint_for("5m"),
@@ -194,14 +195,16 @@ fn an_event_that_comes_meanwhile_leaves_it_in_the_line_and_a_cancellation_ends_i
 #[test]
 fn the_tick_writes_the_item_again_and_looks_later_each_time() {
     for queue in [BUSY, EMPTY, PAUSED] {
-        let scene = limited().in_line().started().due("30h", DueKind::Backstop);
+        let scene = limited().in_line().started().due("6h", DueKind::Backstop).next_tick();
+        assert_eq!(writes(&scene), ["rearms"], "its item is new");
+        let scene = scene.due("36h", DueKind::Backstop);
         let before = position(&scene);
         let scene = scene.next_tick_seeing(queue).replies(Reply::Due(DueReply::Rearmed)).sends_no_hint();
         assert_eq!((writes(&scene), came_to(&scene).is_some()), (vec!["enters", "rearms"], true));
-        assert_eq!(scene.item().unwrap().written_at, t("30h"));
+        assert_eq!(scene.item().unwrap().written_at, t("36h"));
         assert_eq!((position(&scene), scene.record().version), (before, 1));
-        let scene = scene.due("150h", DueKind::Backstop).next_tick().due("270h", DueKind::Backstop);
-        scene.at("269h").tick().replies(Reply::Due(DueReply::Nothing)).changes_nothing();
+        let scene = scene.due("156h", DueKind::Backstop).next_tick().due("276h", DueKind::Backstop);
+        scene.at("275h").tick().replies(Reply::Due(DueReply::Nothing)).changes_nothing();
     }
 }
 

@@ -126,8 +126,12 @@ fn where_many_may_run_at_a_key_nobody_stays_in_its_line_while_it_runs() {
     let waits = |limit| looked_at(task().limited(limit).scheduled().wait_in_line().at("10m")).at("1h");
     stays(waits(KEEPS_UP_TO).claim_with_places("a", 2).replies(CLAIMED));
     let scene = leaves(waits(KEEPS_UP_TO + 1).claim_with_places("a", 2).replies(CLAIMED));
-    // Its worker's message leads to it: an earlier slot would cost two index writes.
-    scene.due("30h 10m", DueKind::Backstop);
+    scene.due("1h 10m", DueKind::Backstop);
+    // One that begins there has the slot that its attempt keeps.
+    let begins = |limit| task().limited(limit).in_line().scheduled();
+    begins(KEEPS_UP_TO).due("30h", DueKind::Backstop);
+    let scene = begins(KEEPS_UP_TO + 1).due("10m", DueKind::Backstop).at("9m");
+    leaves(scene.claim_with_places("a", 1).replies(CLAIMED)).due("10m", DueKind::Backstop);
 }
 
 #[test]

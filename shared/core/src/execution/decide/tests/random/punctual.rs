@@ -12,7 +12,6 @@ use crate::duration::Millis;
 use crate::execution::command::Command;
 use crate::execution::due::visible_at;
 use crate::execution::{Execution, ExecutionState};
-use crate::gate::line::first_look;
 use crate::id::LeaseId;
 use crate::limits::Limits;
 use crate::queue::QueueView;
@@ -160,10 +159,7 @@ impl Punctual {
         let lay_at = self.taken.map_or(since, |(_, place)| place);
         let lived = turn.lease_expires_at.since(turn.claimed_at);
         let most = Limits::default().backstop_max;
-        // One that came from a line keeps the slot that it had there.
-        let farthest =
-            if record.gates().is_empty() { turn.claimed_at.plus(most) } else { first_look(turn.claimed_at) };
-        assert!(lay_at <= farthest, "started, but the due slot is late: {record:#?}");
+        assert!(lay_at <= turn.claimed_at.plus(most), "started, but the due slot is late: {record:#?}");
         lay_at.since(since).max(lived.saturating_mul(4).min(most))
     }
 }
