@@ -165,6 +165,7 @@ impl From<Reject> for Problem {
             Reject::IdConflict { .. } => (409, "Id in use"),
             Reject::NotUnique { .. } => (409, "Not unique"),
             Reject::UnknownCallback => (404, "Unknown callback"),
+            Reject::Unanswered => (409, "Not answered"),
             Reject::CallbacksOff => (409, "Callbacks are off"),
             Reject::LimitExceeded { .. } => (413, "Limit exceeded"),
             Reject::Elsewhere { .. } => (409, "Refused"),
@@ -210,6 +211,7 @@ impl From<Reject> for Problem {
             | Reject::NotTerminal { .. }
             | Reject::ExecutionOpen { .. }
             | Reject::NotUnique { .. }
+            | Reject::Unanswered
             | Reject::UnknownCallback
             | Reject::CallbacksOff
             | Reject::Elsewhere { .. } => {}

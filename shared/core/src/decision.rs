@@ -110,6 +110,8 @@ pub enum NewItem {
         of: ExecutionId,
         incarnation: Incarnation,
         id: EventId,
+        /// The run whose journal has it. A later one may have it too, if this one hasn't taken it.
+        run: u32,
         expires_at: Timestamp,
     },
 }

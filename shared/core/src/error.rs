@@ -104,6 +104,9 @@ pub enum Reject {
         /// When that record was created.
         since: Timestamp,
     },
+    /// A run has ended, or its events were cleared, and it has left the request with this id without an answer.
+    #[error("the request has no answer: its run has ended, or it was cleared")]
+    Unanswered,
     /// The token of a callback is none of ours, has expired, was used, or its wait is over. One answer for all of these:
     /// its caller has no other right to know.
     #[error("this callback doesn't exist, or is over")]
@@ -167,6 +170,7 @@ impl Reject {
             Self::NotFound | Self::NoExecution | Self::NoCron | Self::NoOperation => "not_found",
             Self::UnknownStep { .. } => "unknown_step",
             Self::UnknownValue { .. } => "unknown_value",
+            Self::Unanswered => "unanswered",
             Self::UnknownQueue { .. } | Self::NoRoute { .. } => "unknown_queue",
             Self::LeaseLost | Self::TurnLost => "lease_lost",
             Self::DeadlineExceeded { .. } | Self::ExecutionDeadline { .. } => "deadline_exceeded",

@@ -24,6 +24,11 @@ impl Json {
         Self(serde_json::Value::from(text).to_string())
     }
 
+    /// A JSON number.
+    pub fn number(number: u32) -> Self {
+        Self(number.to_string())
+    }
+
     pub fn null() -> Self {
         Self("null".to_owned())
     }

@@ -96,7 +96,7 @@ export function because(reason, call) {
 }
 
 export const get = (path, query, signal) => answer('GET', url(path, query), undefined, signal);
-export const post = (path, body) => answer('POST', url(path, { reason: why }), body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
+export const post = (path, body, query = {}) => answer('POST', url(path, { reason: why, ...query }), body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
 export const put = (path, body) => answer('PUT', url(path, { reason: why }), body);
 export const remove = (path) => answer('DELETE', url(path, { reason: why }));
 

@@ -41,7 +41,7 @@ use tickover_service::transact::Prepared;
 pub use api::Api;
 pub use cron::{CronHandle, CronTarget, DefineCron, ListCrons};
 pub use error::{ClientError, ExecutionError, TaskError};
-pub use event::SendEvent;
+pub use event::{SendEvent, SendRequest};
 pub use handle::{Ended, Handle, Rerun};
 #[cfg(feature = "client-local")]
 pub use http::Http;

@@ -108,8 +108,8 @@ pub use tickover_macros::workflow;
 pub use client::Client;
 pub use ctx::{
     AllTasksFailed, Callback, CallbackError, Child, Ctx, Either, Elapsed, EventError, Map, Mapping, Paged,
-    Pages, Select, SelectOk, Settled, StartChild, StartedChild, Stored, Timeout, TooManyFailed, Undo, Within,
-    forever, within,
+    Pages, Request, Requests, Select, SelectOk, Settled, StartChild, StartedChild, Stored, Timeout,
+    TooManyFailed, Undo, Within, forever, within,
 };
 pub use error::{Cause, DEFAULT_CODE, Error, Failure, Result};
 pub use options::{

@@ -4,6 +4,7 @@
 //! read. The core decides each call, and the write has a condition. A worker that has lost its lease meanwhile is
 //! refused.
 
+mod answers;
 mod begin;
 mod children;
 mod close;

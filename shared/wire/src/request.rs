@@ -25,8 +25,8 @@ pub use kind::KindDefaults;
 pub use limit::LimitRequest;
 pub use operation::{ExecutionSelection, OperationEvent, OperationRequest, TaskSelection};
 pub use query::{
-    DescribeQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, FailuresQuery, HistoryQuery, PageQuery,
-    ReasonQuery, Statuses, TaskStatuses, TasksQuery, TimelineQuery, ValueQuery, pairs,
+    DescribeQuery, EventQuery, ExecutionStatuses, ExecutionsQuery, ExportQuery, FailuresQuery, HistoryQuery,
+    PageQuery, ReasonQuery, Statuses, TaskStatuses, TasksQuery, TimelineQuery, ValueQuery, pairs,
 };
 pub use report::{
     CancelRequest, ClaimRequest, CompleteBatchEntry, CompleteBatchRequest, CompleteRequest, FailError,

@@ -152,6 +152,7 @@ fn queries() {
         FailuresQuery = json!({"ended_from": AT, "ended_before": AT});
         PageQuery = json!({"limit": 1, "cursor": "c"});
         DescribeQuery = json!({"wait": "20s", "run": 1});
+        EventQuery = json!({"answer": "20s"});
     }
 }
 

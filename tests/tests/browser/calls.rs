@@ -369,7 +369,7 @@ async fn each_command_of_the_page_is_one_of_the_tool() {
                         const sample = {
                             start: ['order', {id, queue: 'q', input: '{\"a\": 1}'}],
                             schedule: ['q', 'k', {id, input: '[1]', timeout: '10m', retry: 'exponential(3, 2s)'}],
-                            sendEvent: [id, 'shipped', '{}'], retryStep: [id, 'label[3]', '{\"a\": 1}'], showExecution: [id, '3'], exportRun: [id, '3'], timeline: [id, '3'],
+                            sendEvent: [id, 'shipped', '{}', true], retryStep: [id, 'label[3]', '{\"a\": 1}'], showExecution: [id, '3'], exportRun: [id, '3'], timeline: [id, '3'],
                             scheduleLimited: ['q', 'k', 'customer-7=5'], setLimit: [id, '3'],
                             many: ['executions', 'retry', {workflow: 'order', ids: [id], status: ['failed']}],
                         };

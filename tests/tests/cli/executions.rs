@@ -134,6 +134,16 @@ async fn events_are_sent_shown_and_cleared() {
     }
     let wrong = scene.run(&add("add=a lamp")).await;
     assert_has(&wrong.stderr, &["quotes of its own"]);
+    // A request without an answer yet says how to ask for it, also if the command's caller gave no id.
+    let asked = scene.run(&["event", "b", "add", "--answer", "0s", "--event-id", "add-7"]).await;
+    let told = "error: add has no answer yet: repeat the command with --event-id add-7";
+    assert_has(&asked.stderr, &[told]);
+    let asked = scene.run(&["event", "b", "add", "--answer", "0s"]).await;
+    assert_has(&asked.stderr, &["repeat the command with --event-id "]);
+    assert_has(&scene.prints(&["execution", "events", "b"]).await, &["add-7", "4 events waiting"]);
+    scene.prints(&["execution", "clear-events", "b", "add"]).await;
+    let cleared = scene.run(&["event", "b", "add", "--answer", "20s", "--event-id", "add-7"]).await;
+    assert!(cleared.stderr.starts_with("error: unanswered: "), "{cleared:?}");
     let unknown = scene.run(&["event", "nobody", "shipped"]).await;
     assert!(unknown.stderr.starts_with("error: not_found: "), "{unknown:?}");
 }

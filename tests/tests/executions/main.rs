@@ -2,6 +2,7 @@
 //! `features.toml`. The tests run the code manually: a worker's turn is a few calls of the service.
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
+mod answers;
 mod deadlines;
 mod describe;
 mod events;

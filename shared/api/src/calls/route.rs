@@ -93,7 +93,7 @@ pub async fn answer(
         Route::Values => executions::values(service, id).await,
         Route::Value => executions::value(service, id, which, query).await,
         Route::Events => executions::events(service, id, query).await,
-        Route::SendEvent => executions::send_event(service, id, which, call).await,
+        Route::SendEvent => executions::send_event(service, id, which, query, call).await,
         Route::ClearEvents => executions::clear_events(service, id, which).await,
         Route::CreateCron => calls::create_cron(service, body).await,
         Route::ListCrons => calls::crons(service, query).await,

@@ -5,6 +5,7 @@
 //! next version of the record points to. Segments form a chain, in which each names the one before it. So a segment of
 //! a refused write is never read as part of the journal.
 
+mod fate;
 mod name;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,10 +22,11 @@ use crate::payload::{Json, Payload};
 use crate::time::Timestamp;
 use crate::timeout::Expired;
 
+pub use fate::{Fate, fate_of};
 pub use name::{
-    CALLBACK_PREFIX, CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX, PAGE_PREFIX,
-    PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, awaited_event, child_of_start, is_after_failure, is_own_child,
-    is_page, is_start_of_child, is_wait_for, own_part,
+    ANSWER_PREFIX, CALLBACK_PREFIX, CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX,
+    PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, answered_event, awaited_event, child_of_start,
+    is_after_failure, is_own_child, is_page, is_start_of_child, is_wait_for, own_part,
 };
 
 /// Slots in one join item: as many as fit into one write unit.

@@ -343,7 +343,7 @@ impl Replay {
             }
             Happened::Waited { name, event } => {
                 let taken = match event {
-                    Some(event) => WaitOutcome::Event(self.take_event(event)),
+                    Some(event) => self.take_event(event),
                     None => WaitOutcome::Nothing,
                 };
                 self.set(name.clone(), NameState::Waited(taken));

@@ -83,11 +83,11 @@ pub(super) fn events_that_left<'a>(
     after: &Execution,
     context: &Context<'_>,
 ) -> impl Iterator<Item = NewItem> + use<'a> {
-    let (of, incarnation) = (before.id.clone(), before.incarnation);
+    let (of, incarnation, run) = (before.id.clone(), before.incarnation, before.run);
     let expires_at = context.now.plus(EVENT_KNOWN_FOR).plus(context.limits.retention);
     let stay: BTreeSet<EventId> = after.journal.iter().filter_map(id_of_event).cloned().collect();
     let gone = before.journal.iter().filter_map(id_of_event).filter(move |id| !stay.contains(*id));
-    gone.map(move |id| NewItem::Event { of: of.clone(), incarnation, id: id.clone(), expires_at })
+    gone.map(move |id| NewItem::Event { of: of.clone(), incarnation, id: id.clone(), run, expires_at })
 }
 
 const fn id_of_event(entry: &Entry) -> Option<&EventId> {

@@ -34,6 +34,7 @@ export function show(page) {
   const name = textField('event-name', 'Event', { required: true, list: [], hint: 'The name that the workflow’s code waits for' });
   const body = jsonField('event-payload', 'Payload (JSON)', { hint: 'Without one, the event has no payload' });
   const eventId = textField('event-id', 'Id of the event (optional)', { hint: 'Of two events with one id only the first counts, so the call can be repeated' });
+  const asks = h('input', { type: 'checkbox', id: 'event-answer' });
   const shell = h('p');
   const send = async (event) => {
     event.preventDefault();
@@ -41,16 +42,23 @@ export function show(page) {
     if (text === null || !name.value()) return;
     const fields = [text ? `"payload":${text}` : null, eventId.value() ? `"event_id":${JSON.stringify(eventId.value())}` : null].filter(Boolean);
     try {
-      const sent = await post(['executions', id, 'events', name.value()], `{${fields.join(',')}}`);
-      replace(answer, h('p', { class: 'fine' }, sent.duplicate ? 'An event with this id was sent before; the first one counts.' : 'Sent.', ` ${sent.pending} events wait for it now. `, link(['executions', id], 'See what it does')));
+      const sent = await post(['executions', id, 'events', name.value()], `{${fields.join(',')}}`, asks.checked ? { answer: '20s' } : {});
+      if ('answer' in sent) {
+        replace(answer, payload('Answer', sent.answer, 'answer'));
+        await refresh();
+        return;
+      }
+      if (sent.event_id) eventId.input.value = sent.event_id;
+      replace(answer, h('p', { class: 'fine' }, sent.duplicate ? 'An event with this id was sent before; the first one counts.' : 'Sent.', ` ${sent.pending} events wait for it now. `, sent.event_id ? 'There is no answer yet: send it again to ask for it. ' : null, link(['executions', id], 'See what it does')));
     } catch (error) {
       replace(answer, problem(error));
     }
     await refresh();
   };
   const form = h('form', { class: 'form', onsubmit: send, oninput: () => shellCommand() }, name.element, body.element, eventId.element,
+    h('div', { class: 'field' }, h('label', {}, asks, ' Wait for an answer, at most 20 s')),
     h('div', { class: 'buttons' }, h('button', { id: 'send-event', class: 'primary', disabled: settings.read_only }, 'Send the event')), shell, answer);
-  const shellCommand = () => replace(shell, command(commands.sendEvent(id, name.value() || 'NAME', body.value())));
+  const shellCommand = () => replace(shell, command(commands.sendEvent(id, name.value() || 'NAME', body.value(), asks.checked)));
   callback.hidden = true;
   replace(known, waits, callback, section('Send an event', form), pending);
   shellCommand();

@@ -63,7 +63,12 @@ impl Call {
 
     /// The same, with a query.
     pub(super) fn find<const N: usize>(route: Route, names: [&str; N], query: &impl Serialize) -> Self {
-        Self { query: pairs(query), ..Self::of(route, names) }
+        Self::of(route, names).finding(query)
+    }
+
+    /// The same call with a query.
+    pub(super) fn finding(self, query: &impl Serialize) -> Self {
+        Self { query: pairs(query), ..self }
     }
 
     /// The same, with a body.

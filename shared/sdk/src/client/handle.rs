@@ -15,7 +15,8 @@ use tickover_wire::{OpenCancelOutcome, OpenEnum};
 use super::request::payload;
 use super::retries::Retries;
 use super::{
-    Client, ClientError, Description, Event, ExecutionError, Outcome, Reads, SendEvent, TimelineEntry,
+    Client, ClientError, Description, Event, ExecutionError, Outcome, Reads, SendEvent, SendRequest,
+    TimelineEntry,
 };
 
 /// An execution whose result is read as `O`. Cheap to clone; dropping it changes nothing.
@@ -135,6 +136,19 @@ impl<O> Handle<O> {
     /// ```
     pub fn send_event(&self, event: impl Into<String>, payload: impl Serialize) -> SendEvent {
         SendEvent::new(self.client.clone(), self.id.clone(), event.into(), &payload)
+    }
+
+    /// Sends a request to it when the returned value is awaited, and waits for the answer of its code, without a limit. The code
+    /// takes it by [`Ctx::requests`](crate::Ctx::requests).
+    ///
+    /// ```no_run
+    /// # async fn example(run: tickover::client::Handle<u32>) -> std::result::Result<(), Box<dyn std::error::Error>> {
+    /// let items: usize = run.request("add-item", "a lamp").id("add-7").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn request<A>(&self, event: impl Into<String>, payload: impl Serialize) -> SendRequest<A> {
+        SendRequest::new(self.send_event(event, payload))
     }
 
     /// The events that wait for it, oldest first.

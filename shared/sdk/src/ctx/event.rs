@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use tickover_core::duration::{DurationError, Millis, ZeroRule};
 use tickover_core::execution::journal::{EVENT_PREFIX, Happened};
 use tickover_core::execution::replay::{NameState, WaitOutcome};
-use tickover_core::id::{EventName, StepName};
+use tickover_core::id::{EventId, EventName, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
@@ -132,7 +132,8 @@ impl<T> Wait<T> {
 }
 
 impl<T: DeserializeOwned> Operation for Wait<T> {
-    type Output = Result<T, EventError>;
+    /// The event's id, if it has one, and its payload.
+    type Output = Result<(Option<EventId>, T), EventError>;
 
     fn begin(&mut self, state: &mut State, now: Timestamp) -> FirstPoll<Self::Output> {
         let (name, event) = match self.names(state) {
@@ -153,14 +154,15 @@ impl<T: DeserializeOwned> Operation for Wait<T> {
     }
 
     fn end(&mut self, state: &mut State) -> Option<Self::Output> {
-        let NameState::Waited(WaitOutcome::Event(payload)) = state.replay.name_state(self.name.as_ref()?)
+        let NameState::Waited(WaitOutcome::Event { id, payload }) =
+            state.replay.name_state(self.name.as_ref()?)
         else {
             let (event, waited) = (self.event.clone(), self.waited());
             return Some(Err(EventError::Timeout { event, waited }));
         };
-        let payload = payload.clone().unwrap_or_else(null_payload);
+        let (id, payload) = (id.clone(), payload.clone().unwrap_or_else(null_payload));
         let text = text_of::<T>(state, &self.event, &payload)?;
-        Some(codec::decode(&text).map_err(|error| EventError::Unreadable {
+        Some(codec::decode(&text).map(|payload| (id, payload)).map_err(|error| EventError::Unreadable {
             event: self.event.clone(),
             type_name: type_name::<T>().to_owned(),
             problem: error.to_string(),

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::event::{CountEvents, EventError, EventQuery, Peek, Wait, Within};
 use super::operation::Awaited;
+use super::request::Requests;
 use super::{Ctx, send};
 use crate::error::{Failure, Result};
 use crate::step::StepError;
@@ -31,7 +32,42 @@ impl Ctx {
         event: impl Into<String>,
         within: Within,
     ) -> BoxFuture<'static, Result<T, EventError>> {
-        Awaited::new(&self.shared, Wait::new(event.into(), within)).boxed()
+        let event = Awaited::new(&self.shared, Wait::new(event.into(), within));
+        event.map(|event| event.map(|(_, payload)| payload)).boxed()
+    }
+
+    /// Events of this name whose senders wait for an answer: [`Requests::next`] takes the oldest, [`Request::answer`] ends it.
+    ///
+    /// A request is an event, so it waits until the code takes it, is taken once, and its id counts once. Its answer is a
+    /// stored value: the sender gets it once the turn has written it, however often the code is replayed. An event that was
+    /// sent without an id is a request too, whose answer nobody can ask for.
+    ///
+    /// ```
+    /// use tickover::prelude::*;
+    /// use tickover::test::TestEnv;
+    ///
+    /// #[tickover::workflow]
+    /// async fn basket(ctx: Ctx, size: usize) -> Result<Vec<String>> {
+    ///     let (mut items, adds) = (vec![], ctx.requests::<String, usize>("add-item"));
+    ///     while items.len() < size {
+    ///         let add = adds.next(forever()).await?;
+    ///         items.push(add.body().clone());
+    ///         add.answer(items.len()).await?;
+    ///     }
+    ///     Ok(items)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<()> {
+    /// let env = TestEnv::new().workflow(basket);
+    /// let run = env.start(&basket, 2).await?;
+    /// assert_eq!(run.request::<usize>("add-item", "a lamp").await?, 1);
+    /// assert_eq!(run.request::<usize>("add-item", "a chair").await?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn requests<Q, A>(&self, event: impl Into<String>) -> Requests<Q, A> {
+        Requests::new(self, event.into())
     }
 
     /// Returns the event that the next wait of this name would take, and leaves it there.

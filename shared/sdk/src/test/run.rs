@@ -100,6 +100,15 @@ impl<'e, O> Run<'e, O> {
         self.env.run(self.handle.send_event(event, payload).into_future()).await?
     }
 
+    /// Sends a request to it, and lets time pass until its code has answered it. See [`Ctx::requests`](crate::Ctx::requests).
+    pub async fn request<A: DeserializeOwned + 'static>(
+        &self,
+        event: &str,
+        payload: impl Serialize,
+    ) -> Result<A, ClientError> {
+        self.env.run(self.handle.request(event, payload).into_future()).await?
+    }
+
     /// What happened to it so far, one line for each entry, with the time since the run started.
     ///
     /// ```

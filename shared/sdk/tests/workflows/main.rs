@@ -1,5 +1,6 @@
 //! Workflows as users write them, run in virtual time.
 
+mod answered;
 mod attributes;
 mod children;
 mod crashes;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickover_core::execution::Execution;
-use tickover_core::execution::journal::{Entry, Happened, is_wait_for};
+use tickover_core::execution::journal::{Entry, Happened, answered_event, is_wait_for};
 use tickover_core::id::{EventName, Nonce};
 
 use crate::error::ServiceError;
@@ -34,8 +34,8 @@ impl SealedWaits {
 }
 
 impl Service {
-    /// The entries of the whole journal that are about the waits for this event.
-    pub(super) async fn about(
+    /// The entries of the whole journal that are about the waits for this event, and all answers to requests.
+    pub(crate) async fn about(
         &self,
         execution: &Execution,
         event: &EventName,
@@ -60,12 +60,13 @@ fn is_about(entry: &Entry, event: &EventName) -> bool {
     match &entry.what {
         Happened::Event { name, .. } | Happened::EventsCleared { name, .. } => name == event,
         Happened::Until { name, .. } | Happened::Waited { name, .. } => is_wait_for(name, event),
+        // The names of answers have the ids of events, which are of all names.
+        Happened::Captured { name, .. } => answered_event(name).is_some(),
         Happened::Attempt { .. }
         | Happened::Remote { .. }
         | Happened::Child { .. }
         | Happened::Step { .. }
         | Happened::Reopened { .. }
-        | Happened::Captured { .. }
         | Happened::Fired { .. }
         | Happened::Patches { .. }
         | Happened::Note { .. } => false,

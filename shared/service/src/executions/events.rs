@@ -86,6 +86,12 @@ impl Service {
         self.send_event_traced(id, SentEvent { name, id: event_id, payload }, None).await
     }
 
+    /// A random id for an event whose sender wants an answer and gives none.
+    #[expect(clippy::expect_used, clippy::missing_panics_doc, reason = "hexadecimal digits are in every id")]
+    pub fn new_event_id(&self) -> EventId {
+        EventId::parse(self.new_task_id().as_str()).expect("hexadecimal is a name")
+    }
+
     /// The same for an event that belongs to a trace. An execution that has no trace yet gets this one.
     pub async fn send_event_traced(
         &self,

@@ -87,7 +87,11 @@ impl Service {
     }
 
     /// An earlier run of the execution; `None` if it isn't kept any more.
-    async fn earlier_run(&self, execution: &Execution, run: u32) -> Result<Option<Run>, ServiceError> {
+    pub(super) async fn earlier_run(
+        &self,
+        execution: &Execution,
+        run: u32,
+    ) -> Result<Option<Run>, ServiceError> {
         if run >= execution.run {
             return Ok(None);
         }

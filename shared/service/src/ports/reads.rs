@@ -104,8 +104,8 @@ impl dyn Store + '_ {
             NewItem::Segment { of, key, segment, expires_at } => {
                 self.put_segment(of, key, segment, *expires_at).await
             }
-            NewItem::Event { of, incarnation, id, expires_at } => {
-                let body = Json::string("sent");
+            NewItem::Event { of, incarnation, id, run, expires_at } => {
+                let body = Json::number(*run);
                 let id = blob_of_event(of, *incarnation, id);
                 let bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
                 self.put_blob(&BlobRef { id, bytes, expires_at: *expires_at }, &body).await

@@ -351,6 +351,12 @@ pub struct SendEventAnswer {
     pub duplicate: Option<bool>,
     /// Events of all names that wait for the execution now.
     pub pending: u32,
+    /// The event's id, if an answer was asked for: the call may be repeated with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<EventId>,
+    /// What the execution's code has answered. Absent if no answer was asked for, or there is none yet.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub answer: Option<Verbatim>,
 }
 
 /// A waiting event.

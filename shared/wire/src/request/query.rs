@@ -211,6 +211,17 @@ pub struct ValueQuery {
     pub version: Option<ValueVersion>,
 }
 
+/// The query of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::IntoParams), into_params(parameter_in = Query))]
+pub struct EventQuery {
+    /// Asks for the answer of the execution's code, and how long to wait for it: at most 20 s. If it isn't there by then, the
+    /// status is 202. The same call with the `event_id` of that answer waits again, and sends nothing twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Wait>,
+}
+
 /// Statuses of tasks.
 pub type TaskStatuses = Statuses<Status>;
 /// Statuses of executions.

@@ -399,8 +399,9 @@ routes! {
     /// Send an event to an execution.
     ///
     /// The event is stored until the execution takes it. Events of one name are taken in the order in which they were sent.
-    SendEvent: POST "/v1/executions/{id}/events/{name}" in executions may take EventRequest {
-        200 SendEventAnswer = "The event waits.",
+    SendEvent: POST "/v1/executions/{id}/events/{name}" in executions finds EventQuery may take EventRequest {
+        200 SendEventAnswer = "The event waits; or it is answered.",
+        202 SendEventAnswer = "The event waits, and has no answer yet.",
     }
 
     /// Clear an execution's pending events of a name.

@@ -11,6 +11,8 @@ pub const ON_FAILURE_PREFIX: &str = "on_failure";
 pub const ON_CANCEL_PREFIX: &str = "on_cancel";
 /// The prefix of the names of waits for an event: `event:shipped`, or `event:shipped[2]` for a later one.
 pub const EVENT_PREFIX: &str = "event:";
+/// The prefix of the names of answers to requests: `answer:` and the id of the event that is the request.
+pub const ANSWER_PREFIX: &str = "answer:";
 /// The prefix of the names of the instants at which callbacks were asked for.
 pub const CALLBACK_PREFIX: &str = "callback:";
 /// The prefix of the names of children: `child:` and the execution's id, or its name.
@@ -42,6 +44,11 @@ pub fn is_after_failure(name: &StepName) -> bool {
 pub fn awaited_event(name: &StepName) -> Option<EventName> {
     let event = own_part(name).strip_prefix(EVENT_PREFIX)?;
     EventName::parse(event.split_once('[').map_or(event, |(event, _)| event)).ok()
+}
+
+/// The id of the event that is answered under this name.
+pub fn answered_event(name: &StepName) -> Option<&str> {
+    own_part(name).strip_prefix(ANSWER_PREFIX)
 }
 
 /// Whether a name is that of a child.
@@ -94,6 +101,8 @@ mod tests {
             assert_eq!(awaited_event(&name(text)), EventName::parse("shipped").ok());
         }
         assert_eq!(awaited_event(&name("shipped")), None);
+        assert_eq!(answered_event(&name("on_failure:answer:add-7")), Some("add-7"));
+        assert_eq!(answered_event(&name("add-7")), None);
         assert_eq!(child_of_start(&name("on_failure:start:child:a")), Some("child:a"));
         assert!(is_page(&name("child:map:items[0]")) && !is_page(&name("child:a")));
         assert!(is_own_child(&name("on_failure:child:a")) && !is_own_child(&name("execution:child:a")));

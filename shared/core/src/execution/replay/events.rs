@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::Replay;
-use crate::execution::journal::Entry;
+use super::{Replay, WaitOutcome};
+use crate::execution::journal::{Entry, Happened};
 use crate::id::EventName;
 use crate::payload::Payload;
 use crate::time::Timestamp;
@@ -45,9 +45,12 @@ impl Replay {
         self.events.values().flat_map(|line| line.0.iter().map(|(entry, _)| entry.clone())).collect()
     }
 
-    pub(super) fn take_event(&mut self, name: &EventName) -> Option<Payload> {
-        let (_, event) = self.events.get_mut(name)?.0.pop_front()?;
-        event.payload
+    pub(super) fn take_event(&mut self, name: &EventName) -> WaitOutcome {
+        let taken = self.events.get_mut(name).and_then(|line| line.0.pop_front());
+        match taken.map(|(entry, _)| entry.what) {
+            Some(Happened::Event { id, payload, .. }) => WaitOutcome::Event { id, payload },
+            _ => WaitOutcome::Event { id: None, payload: None },
+        }
     }
 
     pub(super) fn clear_events(&mut self, name: &EventName, count: u32) {

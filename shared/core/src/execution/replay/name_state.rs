@@ -2,7 +2,7 @@
 
 use crate::execution::journal::{FailedAttempt, Happened, StepOutcome};
 use crate::failure::Failure;
-use crate::id::{ExecutionId, StepName};
+use crate::id::{EventId, ExecutionId, StepName};
 use crate::parent::ParentClosePolicy;
 use crate::payload::Payload;
 use crate::reported::Reported;
@@ -71,8 +71,12 @@ pub enum NameState {
 /// The outcome of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WaitOutcome {
-    /// An event, with its payload.
-    Event(Option<Payload>),
+    /// An event.
+    Event {
+        /// Its id, by which its sender gets an answer.
+        id: Option<EventId>,
+        payload: Option<Payload>,
+    },
     /// No event: it timed out.
     Nothing,
 }
@@ -134,7 +138,9 @@ impl NameState {
     pub const fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Ended { outcome, .. } => outcome.payload(),
-            Self::Captured(payload) | Self::Waited(WaitOutcome::Event(Some(payload))) => Some(payload),
+            Self::Captured(payload) | Self::Waited(WaitOutcome::Event { payload: Some(payload), .. }) => {
+                Some(payload)
+            }
             Self::Fresh
             | Self::InProgress { .. }
             | Self::Failed { .. }
@@ -142,7 +148,7 @@ impl NameState {
             | Self::Child { .. }
             | Self::Until(_)
             | Self::Fired
-            | Self::Waited(WaitOutcome::Event(None) | WaitOutcome::Nothing) => None,
+            | Self::Waited(WaitOutcome::Event { payload: None, .. } | WaitOutcome::Nothing) => None,
         }
     }
 

@@ -177,10 +177,16 @@ fn an_operator_can_have_a_step_forgotten() {
 fn a_wait_takes_the_oldest_event_of_its_name() {
     let taken = |wait: &str| Happened::Waited { name: name(wait), event: Some(event_name("shipped")) };
     let mut replay = replay([sent("shipped", "a"), sent("paid", "x"), sent("shipped", "b"), taken("w1")]);
-    assert_eq!(replay.name_state(&name("w1")), &NameState::Waited(WaitOutcome::Event(Some(text("a")))));
+    assert_eq!(
+        replay.name_state(&name("w1")),
+        &NameState::Waited(WaitOutcome::Event { id: None, payload: Some(text("a")) })
+    );
     assert_eq!(replay.next_event(&event_name("shipped")).unwrap().payload, Some(text("b")));
     replay.push(NOW, taken("w2"));
-    assert_eq!(replay.name_state(&name("w2")), &NameState::Waited(WaitOutcome::Event(Some(text("b")))));
+    assert_eq!(
+        replay.name_state(&name("w2")),
+        &NameState::Waited(WaitOutcome::Event { id: None, payload: Some(text("b")) })
+    );
     assert_eq!(replay.next_event(&event_name("shipped")), None);
     replay.push(NOW, Happened::Waited { name: name("w3"), event: None });
     assert_eq!(replay.name_state(&name("w3")), &NameState::Waited(WaitOutcome::Nothing));

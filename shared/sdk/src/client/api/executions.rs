@@ -11,8 +11,8 @@ use tickover_wire::answer::{
     WorkflowsAnswer,
 };
 use tickover_wire::request::{
-    DescribeQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest, RetryStepRequest,
-    StartRequest, TimelineQuery, ValueQuery,
+    DescribeQuery, EventQuery, EventRequest, ExecutionsQuery, ExportQuery, PageQuery, RerunRequest,
+    RetryStepRequest, StartRequest, TimelineQuery, ValueQuery,
 };
 
 use super::Api;
@@ -177,6 +177,21 @@ impl Api {
         // Without an id, a repeated call would add a second event.
         let call = Call::with(Route::SendEvent, [id.as_str(), name.as_str()], request)?;
         self.ask(call.repeatable(request.event_id.is_some())).await
+    }
+
+    /// Sends an event to an execution and asks for the answer of its code, for which the call waits at most so long (20 s).
+    /// The answer is absent if it isn't there by then: the same call, with the event id of this answer, waits again.
+    /// `unanswered` if there will be none.
+    pub async fn request(
+        &self,
+        id: &ExecutionId,
+        name: &EventName,
+        request: &EventRequest,
+        wait: Millis,
+    ) -> Result<SendEventAnswer, ClientError> {
+        let query = EventQuery { answer: Some(wait.into()) };
+        let call = Call::with(Route::SendEvent, [id.as_str(), name.as_str()], request)?.finding(&query);
+        self.ask(call.wait(wait).repeatable(request.event_id.is_some())).await
     }
 
     /// Clears the events of a name that wait for an execution.
