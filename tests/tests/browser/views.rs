@@ -121,7 +121,9 @@ async fn each_view_shows_what_there_is() {
 async fn each_view_is_accessible_in_both_schemes_and_on_a_narrow_screen() {
     let site = full().await;
     browse(&site.url(), async |browser| {
-        for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 400)] {
+        for (scheme, width) in
+            [("light", 320), ("light", 768), ("light", 1400), ("dark", 320), ("dark", 768), ("dark", 1400)]
+        {
             browser.look(scheme, width).await;
             for (hash, texts) in FULL {
                 browser.open(hash).await;

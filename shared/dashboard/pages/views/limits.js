@@ -35,10 +35,12 @@ function all(page) {
     if (refused(list, data)) return;
     const rows = data.limits.map((one) => [keyLink(one.key), String(one.taken), one.more ? `more than ${one.waiting}` : String(one.waiting)]);
     replace(list,
-      rows.length === 0
+      rows.length === 0 && data.more
+        ? h('p', {}, 'Too much waits to look at all of it, and the part that was looked at waits for no place. A key that you know is shown by its name.')
+        : rows.length === 0
         ? empty('Nothing waits for a place. A task with a limit:', command(commands.scheduleLimited('emails', 'welcome', 'customer-7=5')))
         : table('Keys at which something waits', ['Key', 'Running', 'Waiting'], rows),
-      h('p', { class: 'quiet' }, data.more ? `Something waits at more keys than these ${rows.length}. ` : '', 'Keys with free places aren’t listed. The same in a shell: ', command(commands.listLimits())));
+      h('p', { class: 'quiet' }, data.more && rows.length > 0 ? `These are not all: something may wait at other keys than ${rows.length === 1 ? 'this one' : `these ${rows.length}`}. ` : '', 'Keys with free places aren’t listed. The same in a shell: ', command(commands.listLimits())));
   };
   page.live((signal) => get(['limits'], {}, signal), draw, 5000);
 }
