@@ -140,6 +140,11 @@ pub struct Waiting {
 }
 
 impl Cron {
+    /// The instant of the last run that an operator has triggered, of those that are known.
+    pub(crate) fn newest_trigger(&self) -> Option<Timestamp> {
+        self.runs.iter().filter(|run| run.occurrence.manual).map(|run| run.occurrence.at).max()
+    }
+
     pub const fn is_deleted(&self) -> bool {
         match &self.state {
             State::Deleted { .. } => true,

@@ -155,7 +155,10 @@ fn bound<R: HasDueSlot>(after: &R, context: &Context<'_>) -> Option<Due> {
 /// since the read.
 pub(crate) fn required_due<R: HasDueSlot>(before: &R, after: &R, context: &Context<'_>) -> Option<Timestamp> {
     let insisted = if after.is_leased() {
-        after.visible_at()
+        // A tick that found it in a line may have moved its slot beyond what a lease may keep.
+        let leaves_line = before.parked().in_line().is_some() && after.parked().in_line().is_none();
+        let farthest = leaves_line.then(|| parked_until(after.parked(), context.now, context.limits));
+        earliest([after.visible_at(), farthest, None])
     } else {
         after.latest(context.now, context.limits).map(|due| due.at)
     };

@@ -13,6 +13,7 @@ use crate::decision::{Condition, Write};
 use crate::error::Reject;
 use crate::limits::CONTROL_RECORD_BYTES;
 use crate::size;
+use crate::time::Timestamp;
 
 /// Decides a command on a cron, or on an id without a cron.
 ///
@@ -36,7 +37,7 @@ pub fn decide(record: Option<&Cron>, command: &Command, context: &Context<'_>) -
 
 /// The decision to write `after`, if it differs from the stored record.
 fn write_record(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &Context<'_>) -> Decision {
-    drop_old_runs(&mut after);
+    drop_old_runs(&mut after, context.now);
     let mut writes = due_slot::extend_request(&mut after, context.now);
     let (due, timer) = due_slot::slot_and_timer(before, &after, context.now, context.limits);
     after.due = due;
@@ -57,11 +58,14 @@ fn write_record(before: Option<&Cron>, mut after: Cron, reply: Reply, context: &
 }
 
 /// Keeps only the last of the runs that the cron no longer follows.
-fn drop_old_runs(after: &mut Cron) {
+fn drop_old_runs(after: &mut Cron, now: Timestamp) {
+    // From it the next trigger learns that its instant is used.
+    let newest = after.newest_trigger().filter(|at| *at >= now);
     let over = after.runs.iter().filter(|run| !run.state.is_live()).count();
     let mut surplus = over.saturating_sub(HISTORY);
     after.runs.retain(|run| {
-        let forgotten = surplus > 0 && !run.state.is_live();
+        let is_newest = run.occurrence.manual && Some(run.occurrence.at) == newest;
+        let forgotten = surplus > 0 && !run.state.is_live() && !is_newest;
         surplus -= usize::from(forgotten);
         !forgotten
     });

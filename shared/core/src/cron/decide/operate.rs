@@ -30,8 +30,9 @@ pub(super) fn trigger(record: &Cron, context: &Context<'_>) -> Decision {
         return Decision::refuse(Some(record), reject);
     }
     let mut occurrence = Occurrence { at: context.now, manual: true };
-    while record.runs.iter().any(|run| run.occurrence == occurrence) {
-        occurrence.at = occurrence.at.plus(Millis::new(1));
+    // An instant is used once, or it would be the same run again.
+    if let Some(newest) = record.newest_trigger() {
+        occurrence.at = occurrence.at.max(newest.plus(Millis::new(1)));
     }
     let mut after = record.clone();
     after.runs.push(Run { occurrence, state: RunState::Starting });

@@ -120,6 +120,16 @@ fn a_trigger_in_the_instant_of_an_occurrence_is_another_run() {
 }
 
 #[test]
+fn triggers_in_one_instant_are_as_many_runs_though_all_of_them_end_in_between() {
+    let mut scene = Scene::of(every("1h"), |_| {}).asked(&Command::Pause);
+    scene.now = t("00:10:00");
+    for _ in 0..8 {
+        scene = scene.asked(&Command::Trigger).handle_due().end_all().handle_due();
+    }
+    assert_eq!(scene.world.len(), 8);
+}
+
+#[test]
 fn more_runs_than_are_followed_are_refused_by_name() {
     let mut scene = Scene::of(every("1h"), |_| {});
     for _ in 0..LIVE_MAX {

@@ -202,6 +202,15 @@ fn an_execution_goes_on_after_its_end_only_if_all_that_it_points_to_is_kept_for_
     scene.at("32d").retry_step("charge").replies(CHANGED).is(Status::Pending);
 }
 
+/// Only the code knows whether what is kept has to be undone.
+#[test]
+fn a_cancellation_before_the_first_turn_of_a_rerun_is_left_to_its_code_if_it_keeps_results() {
+    let again = |preserved| execution().started().start_turn("a").fail("a").restart(preserved).cancel();
+    let scene = again(vec![done("charge", "1")]).replies(CHANGED).is(Status::Pending);
+    assert!(scene.record().cancel_requested);
+    again(vec![]).replies(CHANGED).is(Status::Cancelled);
+}
+
 #[test]
 fn an_execution_that_is_still_closing_is_not_restarted() {
     let scene = execution()
