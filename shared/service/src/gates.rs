@@ -154,7 +154,7 @@ impl Service {
             looks_again = Box::pin(self.write_gate(id, text, &Act::Look)).await?.2;
         }
         // Somebody has come to the line, or leaves it.
-        if matches!(act, Act::Look | Act::Take(Take { branch: Some(_), .. }))
+        if matches!(act, Act::Look | Act::Withdraw { .. } | Act::Take(Take { branch: Some(_), .. }))
             && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
         {
             tracing::debug!(key = %id, %error, "line not counted");

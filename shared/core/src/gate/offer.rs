@@ -14,8 +14,9 @@ use crate::time::Timestamp;
 
 use super::{AskedLimit, CALL, Gate, Hold, Holder, Waiter};
 
-/// Every so many versions, the one that has waited the longest comes first, whatever its priority.
-const LONGEST_FIRST_EACH: u64 = 10;
+/// Every so many versions, the one that has waited the longest comes first, whatever its priority. A prime: there may always be
+/// the same number of versions from one offer to the next.
+pub(super) const LONGEST_FIRST_EACH: u64 = 11;
 /// A queue that was called in vain twice isn't called for this long, and twice as long each time after that.
 const ABSENT: Millis = Millis::from_secs(60);
 const ABSENT_MAX: Millis = Millis::from_secs(3_600);

@@ -9,6 +9,7 @@ pub(crate) mod told;
 use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 
+use super::offer::LONGEST_FIRST_EACH;
 use super::*;
 use crate::id::{ExecutionId, Fingerprint, QueueName, TaskId};
 
@@ -226,21 +227,37 @@ fn of_two_branches_the_one_that_waits_longer_comes_first() {
 }
 
 #[test]
-fn every_tenth_version_calls_the_one_that_has_waited_the_longest_whatever_its_priority() {
+fn one_version_in_eleven_calls_the_one_that_has_waited_the_longest_whatever_its_priority() {
     let mut scene = Scene::with_limit(1);
     scene.comes("a", 0);
     scene.comes_with("low", Priority::Low, 1);
-    let (mut ends, mut versions) = ("a".to_owned(), vec![]);
-    for nth in 0..10_u64 {
+    let (mut ends, mut calls) = ("a".to_owned(), vec![]);
+    for nth in 0..25_u64 {
         scene.comes_with(&format!("h{nth}"), Priority::High, 2 + nth);
-        versions.push((scene.gate().version, scene.gate().puts_longest_first()));
+        calls.push(scene.gate().puts_longest_first());
         scene.ends(&ends, 2 + nth);
         ends = scene.called.last().cloned().unwrap();
         scene.comes(&ends, 2 + nth);
     }
-    let tenth = versions.iter().position(|(version, _)| version % 10 == 9).unwrap();
-    assert_eq!(scene.called.iter().position(|name| name == "low"), Some(tenth), "{versions:?}");
-    assert!(versions.iter().all(|(version, is_tenth)| *is_tenth == (version % 10 == 9)));
+    let first = calls.iter().position(|is_first| *is_first).unwrap();
+    assert_eq!(scene.called.iter().position(|name| name == "low"), Some(first), "{calls:?}");
+}
+
+/// How often a gate is written between two offers depends on heartbeats, rates and other keys.
+#[test]
+fn one_offer_in_eleven_is_for_the_one_that_has_waited_the_longest_however_many_writes_are_between_them() {
+    let mut scene = Scene::with_limit(1);
+    scene.comes("a", 0);
+    let mut gate = scene.gate().clone();
+    for between in 1..LONGEST_FIRST_EACH {
+        for from in 0..between {
+            let first = (0..LONGEST_FIRST_EACH).filter(|nth| {
+                gate.version = from + nth * between;
+                gate.puts_longest_first()
+            });
+            assert_eq!(first.count(), 1, "each {between} versions from {from}");
+        }
+    }
 }
 
 #[test]

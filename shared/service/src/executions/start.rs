@@ -14,7 +14,7 @@ use super::{SentEvent, StartRequest, Started};
 use crate::contention::Tries;
 use crate::drive::{CONFLICT_WAIT, Known};
 use crate::error::ServiceError;
-use crate::flow::admission;
+use crate::flow::{admission, recorded};
 use crate::service::Service;
 use crate::tasks::single::Single;
 
@@ -91,7 +91,15 @@ impl Service {
             None => (self.new_execution_id(), Known::Absent),
         };
         // A delayed execution reserves its start at its first turn: the rule of a rate keeps one instant and no gaps.
-        let rate = request.flow.rate.clone().filter(|_| request.delay.is_zero());
+        let begins = request.delay.is_zero();
+        // If a key can't be read, the first turn finds out.
+        let in_line = begins && !request.flow.concurrency.is_empty() && {
+            let gates = recorded(&request.flow, None).gates;
+            // Boxed, because the future of each caller would contain all of this, and few executions have a limit.
+            Box::pin(self.lacks_place(&gates, &mut BTreeMap::new())).await.unwrap_or(false)
+        };
+        // Nor does one that begins in a line: its start would be lost there.
+        let rate = request.flow.rate.clone().filter(|_| begins && !in_line);
         let mut reserved = None;
         if let Some(rate) = &rate {
             // Boxed, because the future of each caller would contain all of this, and few executions have a rate.
@@ -103,14 +111,7 @@ impl Service {
         if let Some((_, incarnation)) = own {
             start.incarnation = incarnation;
         }
-        if start.delay.is_zero()
-            && let Some(admission) = &start.admission
-        {
-            // Boxed, because the future of each caller would contain all of this, and few executions have a limit.
-            let lacks = Box::pin(self.lacks_place(&admission.gates, &mut BTreeMap::new())).await;
-            // If the key can't be read, the first turn finds out.
-            start.in_line = lacks.unwrap_or(false);
-        }
+        start.in_line = in_line;
         let command = Command::Start(start);
         let decision = self.drive_execution(&id, known, &command).await?;
         let existed = !matches!(decision.reply(), Ok(Reply::Started { existed: false }));

@@ -114,9 +114,12 @@ impl Service {
         execution: Execution,
         admitted: &mut Admitted,
     ) -> Result<Taking, ServiceError> {
-        if admitted.taken.is_empty() && execution.parked.in_line().is_some() {
+        if execution.parked.in_line().is_some() {
+            // It has come, so what it was offered goes on to another, and nobody of its queue is absent.
             self.stays_in_line(&execution.waiting()).await?;
-            return Ok(Taking::Waits);
+            if admitted.taken.is_empty() {
+                return Ok(Taking::Waits);
+            }
         }
         let (id, wait) = (execution.id.clone(), Command::WaitInLine { seen_version: execution.version });
         let decision = self.drive_execution(&id, Known::Record(Box::new(execution)), &wait).await?;

@@ -145,9 +145,12 @@ impl Service {
             self.give_up_places(&task.id, Some(&stored), places).await;
             return Ok(PlacesTaken::All(stored));
         }
-        if places.at.is_empty() && stored.waits_in_line() {
+        if stored.waits_in_line() {
+            // It has come, so what it was offered goes on to another, and nobody of its queue is absent.
             self.stays_in_line(&stored.waiting()).await?;
-            return Ok(PlacesTaken::Waits(stored));
+            if places.at.is_empty() {
+                return Ok(PlacesTaken::Waits(stored));
+            }
         }
         let command = Command::WaitInLine { seen_version: stored.version };
         let decision = self.drive(&task.id, Known::Record(Box::new(stored)), &command).await?;

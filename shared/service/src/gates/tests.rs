@@ -321,14 +321,16 @@ async fn a_place_of_the_other_key_calls_the_one_that_waits_in_the_line_of_the_sc
 
 #[tokio::test]
 async fn one_that_is_called_and_finds_the_other_key_taken_is_called_again_when_that_is_free() {
-    // Whichever of the two keys comes first.
-    for scarce in ["customer", "a", "b", "c", "d"] {
+    // Whichever of the keys comes first, also if it takes a third one before it finds that out.
+    for (nth, scarce) in ["customer", "a", "b", "c", "d"].into_iter().cycle().take(20).enumerate() {
         let scene = Scene::new();
+        let third = format!("third-{}", nth / 5);
         let smtp = || needing(&[limit("smtp", 2)]);
         scene.add(smtp()).await;
         scene.add(smtp()).await;
         let running = [scene.claims().await.unwrap(), scene.claims().await.unwrap()];
-        let double = scene.add(on("both", needing(&[limit(scarce, 1), limit("smtp", 2)]))).await;
+        let keys = [limit(scarce, 1), limit("smtp", 2), limit(&third, 9)];
+        let double = scene.add(on("both", needing(if nth < 5 { &keys[..2] } else { &keys }))).await;
         assert!(scene.claim_from("both").await.is_none());
         scene.completes(&running[0]).await;
         // It was called, and a newcomer is faster.

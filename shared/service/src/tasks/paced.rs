@@ -26,8 +26,10 @@ impl Service {
     pub(super) async fn add_starts(&self, requests: &mut [Result<ScheduleRequest, ServiceError>]) {
         let needs = |request: &Result<ScheduleRequest, ServiceError>| {
             request.as_ref().is_ok_and(|request| {
-                // Of a key, only one task is scheduled: its start is reserved once that is clear.
-                self.starts_now(request, request.start) && request.flow.unique.is_none()
+                // Of a key, only one task is scheduled: its start is reserved once that is clear. In a line it would be lost.
+                self.starts_now(request, request.start)
+                    && request.flow.unique.is_none()
+                    && !request.asked.in_line
             })
         };
         if requests.iter().any(needs) {

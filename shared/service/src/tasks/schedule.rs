@@ -84,8 +84,8 @@ impl Service {
     /// Schedules a task, or finds the task that the same request created before.
     pub async fn schedule(&self, request: ScheduleRequest) -> Result<Scheduled, ServiceError> {
         let mut ready = [self.ready(request).await];
-        self.add_starts(&mut ready).await;
         self.send_to_lines(&mut ready).await;
+        self.add_starts(&mut ready).await;
         let [request] = ready;
         let (scheduled, effects) = self.schedule_unpublished(request?).await?;
         self.publish(effects).await;
@@ -100,8 +100,8 @@ impl Service {
         limits::check("batch", requests.len(), self.limits.batch)?;
         let mut ready: Vec<_> =
             stream::iter(requests).map(|request| self.ready(request)).buffered(AT_ONCE).collect().await;
-        self.add_starts(&mut ready).await;
         self.send_to_lines(&mut ready).await;
+        self.add_starts(&mut ready).await;
         let results: Vec<_> = stream::iter(ready)
             .map(|request| async { self.schedule_unpublished(request?).await })
             .buffered(AT_ONCE)
