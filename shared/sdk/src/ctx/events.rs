@@ -36,7 +36,7 @@ impl Ctx {
         event.map(|event| event.map(|(_, payload)| payload)).boxed()
     }
 
-    /// Events of this name whose senders wait for an answer: [`Requests::next`] takes the oldest, [`Request::answer`] ends it.
+    /// Events of this name whose senders wait for an answer: [`Requests::next`] takes the oldest, [`Request::answer`](super::Request::answer) ends it.
     ///
     /// A request is an event, so it waits until the code takes it, is taken once, and its id counts once. Its answer is a
     /// stored value: the sender gets it once the turn has written it, however often the code is replayed. An event that was
