@@ -62,8 +62,6 @@ pub const LEFT_BEHIND_AFTER: Millis = Millis::from_secs(45);
 pub const EXECUTION_PLACE: Millis = Millis::new(2 * SPAN_MAX.as_u64());
 /// How long the record of a key is kept that nobody needs.
 pub const KEPT_FOR: Millis = Millis::from_secs(3_600);
-/// Most other keys whose lines a key knows to wait for it.
-const AWAITED_BY_MAX: usize = 16;
 
 /// The record of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +97,9 @@ pub struct Gate {
     /// Queues of those in its line that were called in vain.
     #[serde(rename = "ab", default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Absent>,
-    /// Other keys in whose lines some wait for a place here.
-    #[serde(rename = "aw", default, skip_serializing_if = "Vec::is_empty")]
-    pub awaited_by: Vec<GateId>,
+    /// Where the last look at its line stopped, if that has more branches than one look reads: the next one begins there.
+    #[serde(rename = "lt", default, skip_serializing_if = "Option::is_none")]
+    pub looked_to: Option<String>,
     /// The rate that was asked for last.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
@@ -231,7 +229,7 @@ impl Gate {
             pinned_by: None,
             holders: vec![],
             absent: vec![],
-            awaited_by: vec![],
+            looked_to: None,
             pace: None,
             paced_at: None,
             rate: None,
@@ -263,16 +261,9 @@ impl Gate {
         taken >= usize::from(self.pinned.unwrap_or(asked).get())
     }
 
-    /// Notes that some in the line of another key wait for a place here. Returns whether they must: whether it is full.
-    pub fn await_by(&mut self, line: &GateId) -> bool {
-        let is_full = self.limit().is_some() && self.free() == 0;
-        if is_full && !self.awaited_by.contains(line) {
-            if self.awaited_by.len() >= AWAITED_BY_MAX {
-                self.awaited_by.remove(0);
-            }
-            self.awaited_by.push(line.clone());
-        }
-        is_full
+    /// Whether it has a place for who comes now, or nobody has said how many it has. Places that have ended must be cleared.
+    pub fn has_place(&self) -> bool {
+        self.limit().is_none() || self.free() > 0
     }
 
     /// The record to write in the place of `before`, or `None` if nothing has changed.

@@ -7,6 +7,7 @@
 mod admit;
 mod claim;
 mod line;
+mod look;
 mod operate;
 mod records;
 mod start;
@@ -32,7 +33,7 @@ use crate::service::Service;
 use crate::warn_unless_logged;
 
 pub(crate) use line::Section;
-use line::{Found, Patrolled};
+use look::Found;
 
 pub(crate) use admit::{Admitted, Taking};
 pub(crate) use claim::{PlacesOfClaim, PlacesTaken};
@@ -74,14 +75,12 @@ enum Act<'a> {
     GiveBack(&'a Reservation),
     /// An operator has all starts of the key forgotten.
     ResetRate,
-    /// Some in the line of another key wait for a place here, if it is full.
-    AwaitBy(&'a GateId),
-    /// One has come to its line: perhaps a place has become free.
-    Look,
+    /// Some have come to its line, and perhaps a place has become free. The look begins at this branch: that of who came.
+    Look(&'a str),
     /// A queue was resumed: the same, and who was called in vain is called again.
     LookAnew,
-    /// A tick looks at it, because it has a line, or because some in a line wait for it.
-    Patrol(&'a Patrolled),
+    /// A tick looks at it, because it has a line.
+    Patrol,
     /// An operator sets the limit, or gives it back to the tasks.
     Pin(Option<NonZeroU16>),
     /// An operator takes its place from a task or an execution.
@@ -96,14 +95,13 @@ impl Act<'_> {
             | Self::Extend { .. }
             | Self::Reserve { .. }
             | Self::Pin(Some(_))
-            | Self::Look
+            | Self::Look(_)
             | Self::LookAnew
-            | Self::Patrol(_) => true,
+            | Self::Patrol => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
             | Self::GiveBack(_)
             | Self::ResetRate
-            | Self::AwaitBy(_)
             | Self::Pin(None)
             | Self::Release(_) => false,
         }
@@ -112,21 +110,27 @@ impl Act<'_> {
     /// Whether this process's calls take turns with it at a key that others write: not if it may be part of a call that has
     /// the turn of another key, or make such calls.
     const fn takes_turns(&self) -> bool {
-        !matches!(self, Self::AwaitBy(_) | Self::Patrol(_))
+        !matches!(self, Self::Patrol)
     }
 
     /// Whether it offers free places to the line. Where places were free before, whoever can come has been called.
     fn offers(&self, was_full: bool) -> bool {
         match self {
-            Self::Look | Self::LookAnew | Self::Patrol(_) | Self::Withdraw { .. } => true,
+            Self::Look(_) | Self::LookAnew | Self::Patrol | Self::Withdraw { .. } => true,
             Self::Free { .. } | Self::Pin(_) | Self::Release(_) => was_full,
             Self::Take(_)
             | Self::Extend { .. }
             | Self::Reserve { .. }
             | Self::GiveBack(_)
-            | Self::ResetRate
-            | Self::AwaitBy(_) => false,
+            | Self::ResetRate => false,
         }
+    }
+
+    /// Whether one takes a place that waits in a line, and wasn't called here.
+    fn comes_uncalled(&self, before: &Gate) -> bool {
+        let Self::Take(take) = self else { return false };
+        let has_been = before.holders.iter().any(|one| one.is_of(&take.owner, take.incarnation));
+        take.branch.is_some() && !has_been
     }
 }
 
@@ -151,10 +155,10 @@ impl Service {
         let (done, record, mut looks_again) = self.write_gate(id, text, act).await?;
         while looks_again {
             // Whoever came to the line meanwhile may have seen a full key.
-            looks_again = Box::pin(self.write_gate(id, text, &Act::Look)).await?.2;
+            looks_again = Box::pin(self.write_gate(id, text, &Act::Look(""))).await?.2;
         }
         // Somebody has come to the line, or leaves it.
-        if matches!(act, Act::Look | Act::Withdraw { .. } | Act::Take(Take { branch: Some(_), .. }))
+        if matches!(act, Act::Look(_) | Act::Withdraw { .. } | Act::Take(Take { branch: Some(_), .. }))
             && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
         {
             tracing::debug!(key = %id, %error, "line not counted");
@@ -182,17 +186,11 @@ impl Service {
             let was_full = before.as_ref().is_some_and(|before| before.free() == 0);
             self.rules.clear_places(&mut after, now);
             let done = self.act(&mut after, act, now).await?;
-            // There is a place, so there is nothing to note. What has ended by itself is left to whoever offers it.
-            if matches!(act, Act::AwaitBy(_)) && done == Done::Found(false) {
-                return Ok((done, before, false));
-            }
-            let offers = act.offers(was_full) && (after.free() > 0 || after.limit().is_none());
+            let offers = act.offers(was_full) && after.has_place();
             let found = if offers { self.first_in_line(&after, act, now).await? } else { Found::default() };
             let called = self.rules.offer_places(&mut after, &found.candidates, now);
-            found.name(&mut after);
-            // Whoever waits elsewhere for a place here comes next.
+            found.note_in(&mut after);
             let has_rest = offers && after.free() > 0;
-            let awaited_by = if has_rest { std::mem::take(&mut after.awaited_by) } else { vec![] };
             let (after_limit, after_free, after_absent) = (after.limit(), after.free(), after.absent.len());
             // A look makes no record of a key that nobody uses.
             let is_unused = after.pinned.is_none() && after.holders.is_empty() && after.rate.is_none();
@@ -220,17 +218,18 @@ impl Service {
                 Box::pin(self.publish(hints)).await;
             }
             self.delete_left_over(id, &found.left_over).await;
+            self.relieve(id, found.relieved_by(&called)).await;
             self.wait_again(found.lost).await;
-            for line in awaited_by {
-                Box::pin(self.look(&line)).await;
-            }
             // A request may have raised the limit, or come from a queue that was called in vain: others of it wait. Or a
-            // place had ended by itself: nobody has been called for it.
+            // place had ended by itself, or is taken by one that was called at another key: nobody has been called for it.
             let has_more = after_free > 0
                 && before.as_ref().is_some_and(|before| {
-                    was_full || before.limit() < after_limit || before.absent.len() > after_absent
+                    was_full
+                        || before.limit() < after_limit
+                        || before.absent.len() > after_absent
+                        || act.comes_uncalled(before)
                 });
-            let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look));
+            let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look(_)));
             let looks_again = record.is_some() && (looks_on || has_more);
             return Ok((done, record.or(before), looks_again));
         }
@@ -260,13 +259,12 @@ impl Service {
                 gate::reset_rate(gate, now);
                 Done::Found(true)
             }
-            Act::AwaitBy(line) => Done::Found(gate.await_by(line)),
-            Act::Look => Done::Found(true),
+            Act::Look(_) => Done::Found(true),
             Act::LookAnew => {
                 gate.absent.clear();
                 Done::Found(true)
             }
-            Act::Patrol(_) => {
+            Act::Patrol => {
                 gate.withdraw_late_calls(now);
                 self.free_left_behind(gate, now).await?;
                 Done::Found(true)

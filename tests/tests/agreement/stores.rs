@@ -197,6 +197,7 @@ impl Stores {
             priority: Priority::Normal,
             position: Position { since: START, version: 2 },
             written_at: START,
+            home: None,
         };
         let after = Gate { version: gate.version + 1, nonce: self.nonce(), ..gate }.into();
         let mut writes = vec![Write::Put { before, after, condition: Condition::Same }];

@@ -3,6 +3,11 @@
 //! Its key follows from the record of the one that waits, and the record says that it waits there. So whoever leaves the
 //! line deletes the very item with which it came, and an item whose record says otherwise was left behind.
 //!
+//! One that needs a place at several keys waits in the line of one of them, its home. As long as another key has no place
+//! for it, the first of its branch stands in the line of that key as well, for all of them: a stand-in. Whoever looks at that
+//! line and calls it, or finds that it can't come, deletes it and looks at its home. So a key finds out who waits for it,
+//! however many lines there are, and nobody else writes its record.
+//!
 //! A task stays in the line while its attempt runs, unless many may run at the key: so its due slot needn't be moved, because
 //! whoever looks at the line finds out if its worker was lost. Its item is deleted with the end of the attempt.
 
@@ -12,7 +17,7 @@ use crate::decision::{Effect, Write};
 use crate::due::{fnv1a, shard_of_name};
 use crate::duration::Millis;
 use crate::flow::{Gated, Priority};
-use crate::id::{Capability, Fingerprint, GateId, Incarnation, Owner, QueueName};
+use crate::id::{Capability, GateId, Incarnation, Owner, QueueName};
 use crate::time::Timestamp;
 
 use super::Order;
@@ -26,6 +31,8 @@ const FIRST_LOOK: Millis = Millis::from_secs(30 * 3_600);
 const NEXT_LOOK: Millis = Millis::from_days(5);
 /// Up to this limit, tasks stay in the line while they run. Whoever looks for the next one reads their items first.
 pub(crate) const KEEPS_UP_TO: u16 = 50;
+/// Where the stand-ins begin among the items of a line, behind all branches.
+pub const STAND_INS: &str = "~";
 /// How long the item of one that waits is kept. Before that, the tick writes it again.
 pub const WAITER_KEPT: Millis = Millis::from_secs(60 * 86_400);
 
@@ -97,6 +104,11 @@ impl Branch {
         digest(self.queue.as_str()) ^ self.required
     }
 
+    /// Where the keys of its items begin.
+    pub fn start(&self) -> String {
+        format!("{self}#")
+    }
+
     /// Where the keys of its items end.
     pub fn end(&self) -> String {
         format!("{self}#~")
@@ -132,6 +144,9 @@ pub struct Waiter {
     /// When its item was written.
     #[serde(rename = "w")]
     pub written_at: Timestamp,
+    /// The key in whose line it waits, if this is its stand-in in the line of another.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<GateId>,
 }
 
 impl Waiter {
@@ -139,11 +154,27 @@ impl Waiter {
         Order { priority: self.priority, since: self.position.since }
     }
 
-    /// Its sort key among the items of one key. In a branch, their order is that of the line.
+    /// Its sort key among the items of one key. In a branch, their order is that of the line, and so it is among stand-ins.
     pub fn sort_key(&self) -> String {
-        let Position { since, version } = self.position;
-        let since = since.as_millis().max(0);
-        format!("{}#{}{since:016}{}#{version}", self.branch, rank(self.priority), self.incarnation)
+        format!("{}#{}", self.key_of_stay(), self.position.version)
+    }
+
+    /// The same without the version of its stay.
+    pub fn key_of_stay(&self) -> String {
+        let since = self.position.since.as_millis().max(0);
+        let order = format!("{}{since:016}{}", rank(self.priority), self.incarnation);
+        if self.home.is_some() { format!("{STAND_INS}{order}") } else { format!("{}#{order}", self.branch) }
+    }
+
+    /// Its stand-in in the line of another key at which it needs a place.
+    #[must_use]
+    pub fn stand_in(self, home: GateId, now: Timestamp) -> Self {
+        Self { home: Some(home), written_at: now, ..self }
+    }
+
+    /// The keys at which it needs a place beside this one.
+    pub fn others<'a>(&'a self, here: &'a GateId) -> impl Iterator<Item = &'a GateId> {
+        self.home.iter().chain(&self.branch.others).filter(move |one| *one != here)
     }
 }
 
@@ -179,10 +210,9 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// The mark of its branch, if it waits in the line of this key.
-    pub fn branch_at(&self, key: &Fingerprint) -> Option<u32> {
-        let (gate, waiter) = self.item(Timestamp::EPOCH)?;
-        (gate == GateId::from(key)).then(|| waiter.branch.mark())
+    /// The mark of its branch, if it waits.
+    pub fn branch(&self) -> Option<u32> {
+        self.item(Timestamp::EPOCH).map(|(_, waiter)| waiter.branch.mark())
     }
 
     /// The key in whose line it waits, and its item there; `None` if it doesn't wait.
@@ -198,6 +228,7 @@ impl Waiting<'_> {
             priority: self.priority,
             position,
             written_at: now,
+            home: None,
         };
         Some((GateId::from(&home.key), waiter))
     }

@@ -19,7 +19,7 @@ pub struct Take {
     pub incarnation: Incarnation,
     /// The mark of what is to start, see [`Hold::Taken`].
     pub mark: u32,
-    /// The mark of its branch if it waits in the line of this key: its queue has workers.
+    /// The mark of its branch if it waits in a line: its queue has workers.
     pub branch: Option<u32>,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,

@@ -446,23 +446,16 @@ fn forty_wait_in_order_and_all_get_their_turn() {
 }
 
 #[test]
-fn a_gate_knows_the_lines_that_wait_for_it_while_it_is_full() {
+fn a_gate_has_a_place_unless_all_are_taken_or_offered() {
     let mut scene = Scene::with_limit(1);
+    assert!(
+        Gate::new(id(0), "k".into(), Nonce::from_bytes([0; 8]), START).has_place(),
+        "nobody has said how many"
+    );
     scene.comes("a", 0);
-    let awaits = |scene: &mut Scene, line: u8| scene.change(at(1), false, |gate| gate.await_by(&id(line)));
-    assert!(awaits(&mut scene, 1) && awaits(&mut scene, 1));
-    assert_eq!((&scene.gate().awaited_by, scene.writes), (&vec![id(1)], 2), "once is enough");
-    for line in 2..=16 {
-        assert!(awaits(&mut scene, line));
-    }
-    assert!(awaits(&mut scene, 17));
-    let lines: Vec<GateId> = (2..=17).map(id).collect();
-    assert_eq!(scene.gate().awaited_by, lines, "the one that was noted first is left to the tick");
+    assert!(!scene.gate().has_place());
     scene.ends("a", 2);
-    assert!(!awaits(&mut scene, 18), "there is a place now");
-    assert_eq!(scene.gate().awaited_by, lines);
-    let mut unlimited = Gate::new(id(0), "k".into(), Nonce::from_bytes([0; 8]), START);
-    assert!(!unlimited.await_by(&id(1)), "nobody has said how many places it has");
+    assert!(scene.gate().has_place());
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Service {
                 owner: Owner::Execution(execution.id.clone()),
                 incarnation: execution.incarnation,
                 mark,
-                branch: execution.waiting().branch_at(&gated.key),
+                branch: execution.waiting().branch(),
                 until,
                 limit: AskedLimit { limit: gated.limit, asked_at: execution.created_at },
                 sure: true,

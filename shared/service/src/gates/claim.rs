@@ -168,7 +168,7 @@ impl Service {
             owner: task.id.clone().into(),
             incarnation: task.incarnation,
             mark: version_mark(task.version),
-            branch: task.waiting().branch_at(&gated.key),
+            branch: task.waiting().branch(),
             until: self.now().plus(places.length).plus(GRACE),
             limit: AskedLimit { limit: gated.limit, asked_at: task.created_at },
             sure,

@@ -1,7 +1,7 @@
-//! The line of a key: who of it can come, who comes to it, and what the tick does there.
+//! The line of a key: who comes to it, what was left behind there, and what the tick does.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -9,59 +9,26 @@ use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
 use tickover_core::gate::line::{self, PARTS};
-use tickover_core::gate::{Branch, Candidate, Gate, Waiter, Waiting};
+use tickover_core::gate::{Branch, Gate, Waiter, Waiting};
 use tickover_core::id::{GateId, QueueName};
 use tickover_core::task::{Command, Task};
 use tickover_core::time::Timestamp;
 
-use super::records::{Fence, Records, Standing};
-use super::{Act, Done};
+use super::Act;
+use super::records::Fence;
 use crate::drive::Known;
 use crate::error::ServiceError;
 use crate::metric;
 use crate::service::Service;
 use crate::warn_unless_logged;
 
-/// The tasks that are read beyond those that there are places for: some may have ended.
-const SPARE: usize = 2;
-/// And so many more, because some that run may be in the line still, before those that wait.
-const KEPT_MAX: usize = 20;
-/// Most items of one page. As long as pages have nobody who can come, each is twice as long as the one before.
-const PAGE_MAX: usize = 100;
-/// Most pages of one look. The next look goes on, since what was left over is deleted by then.
-const PAGES_MAX: usize = 150;
-/// Most candidates of one look.
-const CANDIDATES_MAX: usize = 50;
+/// Most items of one page, and of one commit.
+pub(super) const PAGE_MAX: usize = 100;
 /// An item whose record doesn't know of it yet is being written, or its writer died. After this long it is deleted.
 pub(super) const WRITTEN_WITHIN: Millis = Millis::from_secs(600);
 /// A record that came to the line later than this after its item was decided has its item written again: the item may
 /// have been taken for left over. Less than half of that time.
 const LATE: Millis = Millis::from_secs(120);
-
-/// What a look at a line has found.
-#[derive(Default)]
-pub(super) struct Found {
-    /// The first that can come.
-    pub(super) candidates: Vec<Candidate>,
-    /// Tasks that ran, and whose workers were lost.
-    pub(super) lost: Vec<Task>,
-    /// Items that no record stands behind.
-    pub(super) left_over: Vec<Waiter>,
-    pub(super) records: Records,
-    /// The text of the key, from the first record.
-    text: Option<String>,
-}
-
-/// The keys that one tick has looked at.
-#[derive(Default)]
-pub(super) struct Patrolled(Mutex<BTreeSet<GateId>>);
-
-impl Patrolled {
-    /// Notes a key. Returns whether the tick hasn't looked at it before.
-    fn is_first(&self, gate: &GateId) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate.clone())
-    }
-}
 
 /// Keys of a part of the store at whose lines a tick has to look.
 #[derive(Debug)]
@@ -78,121 +45,11 @@ impl Section {
     }
 }
 
-impl Found {
-    /// Gives a record that was made by a look the text of its key.
-    pub(super) fn name(&self, gate: &mut Gate) {
-        if let Some(text) = self.text.as_ref().filter(|_| gate.text.is_empty()) {
-            gate.text.clone_from(text);
-        }
-    }
-}
-
 impl Service {
-    /// Finds the first of each branch of a line that can come: as many as there are places, and a few more. A branch whose
-    /// queue is paused, or that was called in vain, or for which another key has no place, is passed over as a whole.
-    pub(super) async fn first_in_line(
-        &self,
-        gate: &Gate,
-        act: &Act<'_>,
-        now: Timestamp,
-    ) -> Result<Found, ServiceError> {
-        let wanted = gate.free().clamp(1, CANDIDATES_MAX);
-        let mut found = Found::default();
-        let mut usable: BTreeMap<Branch, bool> = BTreeMap::new();
-        // How many of the branch that is read have been found.
-        let running = gate.holders.len().min(KEPT_MAX);
-        let (mut of_branch, mut size, mut after) = (0, wanted + SPARE + running, String::new());
-        for _ in 0..PAGES_MAX {
-            let page = self.with_retries(|| self.ports.store.waiters(&gate.id, &after, size)).await?;
-            let is_last = page.len() < size;
-            let Some(branch) = page.first().map(|one| one.branch.clone()) else { break };
-            let can_come = if let Some(known) = usable.get(&branch) {
-                *known
-            } else {
-                of_branch = 0;
-                let can_come = self.can_come(&branch, gate, act, now).await?;
-                usable.insert(branch.clone(), can_come);
-                can_come
-            };
-            if !can_come {
-                after = branch.end();
-                continue;
-            }
-            let section: Vec<Waiter> = page.iter().take_while(|one| one.branch == branch).cloned().collect();
-            let (whole, last) = (section.len() == page.len(), section.last().map(Waiter::sort_key));
-            let priority = section.first().map(|one| one.priority).unwrap_or_default();
-            let before = found.candidates.len();
-            self.examine(gate, section, now, &mut found).await?;
-            of_branch += found.candidates.len() - before;
-            if is_last && whole {
-                break;
-            }
-            size = if found.candidates.len() > before { wanted + SPARE } else { (2 * size).min(PAGE_MAX) };
-            after = match last {
-                Some(last) if whole && of_branch < wanted => last,
-                // The one that has waited the longest may be of another priority.
-                Some(_) if gate.puts_longest_first() => branch.end_of(priority),
-                Some(_) | None => branch.end(),
-            };
-        }
-        Ok(found)
-    }
-
-    /// Reads the records of some that wait, and adds them to what was found.
-    async fn examine(
-        &self,
-        gate: &Gate,
-        section: Vec<Waiter>,
-        now: Timestamp,
-        found: &mut Found,
-    ) -> Result<(), ServiceError> {
-        let section: Vec<Waiter> = section.into_iter().filter(|one| !gate.has(one)).collect();
-        let records = self.records_at_gate(section.iter().map(|one| &one.owner)).await?;
-        for waiter in section {
-            match records.standing(&waiter, now) {
-                Standing::Ready => {
-                    let Some((limit, text)) = records.asked_limit(&waiter, &gate.id) else { continue };
-                    found.text.get_or_insert(text);
-                    found.candidates.push(Candidate { waiter, limit });
-                }
-                Standing::Away => {}
-                Standing::Lost => found.lost.extend(records.task_of(&waiter).cloned()),
-                Standing::LeftOver => found.left_over.push(waiter),
-            }
-        }
-        found.records.add(records);
-        Ok(())
-    }
-
-    /// Whether those of a branch can come to a free place.
-    async fn can_come(
-        &self,
-        branch: &Branch,
-        gate: &Gate,
-        act: &Act<'_>,
-        now: Timestamp,
-    ) -> Result<bool, ServiceError> {
-        if gate.is_absent(branch.mark(), now) || self.is_paused(&branch.queue).await? {
-            return Ok(false);
-        }
-        for other in &branch.others {
-            if let Act::Patrol(patrolled) = act
-                && patrolled.is_first(other)
-            {
-                Box::pin(self.write_gate(other, "", act)).await?;
-            }
-            let awaits = Act::AwaitBy(&gate.id);
-            if Box::pin(self.write_gate(other, "", &awaits)).await?.0 == Done::Found(true) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Some have come to the line of a key: a place may have become free since the key was read.
     pub(crate) async fn came_to_line(&self, gate: &GateId, came: Vec<Waiter>) {
         let now = self.now();
-        let late = came.into_iter().filter(|one| one.written_at.plus(LATE) <= now);
+        let late = came.iter().filter(|one| one.written_at.plus(LATE) <= now).cloned();
         let late: Vec<Write> =
             late.map(|one| line::enter(gate.clone(), Waiter { written_at: now, ..one })).collect();
         if !late.is_empty()
@@ -200,25 +57,29 @@ impl Service {
         {
             warn_unless_logged!(error; key = %gate, %error, "an item of its line isn't written again");
         }
-        self.look(gate).await;
+        let mut branches = came.iter().map(|one| &one.branch);
+        let first = branches.next().filter(|first| branches.all(|one| one == *first));
+        self.look(gate, &first.map(Branch::start).unwrap_or_default()).await;
     }
 
-    /// One that was called came in vain: another key has no place for it any more. Its offer goes on to others, and the
-    /// other key notes once more that it is awaited.
+    /// One that was called came in vain: another key has no place for it any more. Its offers go on to others.
     pub(super) async fn stays_in_line(&self, waiting: &Waiting<'_>) -> Result<(), ServiceError> {
-        let Some((gate, waiter)) = waiting.item(self.now()) else { return Ok(()) };
+        let Some((home, waiter)) = waiting.item(self.now()) else { return Ok(()) };
         if waiter.branch.others.is_empty() {
             return Ok(());
         }
         let (incarnation, before) = (waiter.incarnation, waiter.position.version);
         let came = Some(waiter.branch.mark());
         let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came };
-        Box::pin(self.change_gate(&gate, "", &withdraw)).await.map(drop)
+        for gate in std::iter::once(&home).chain(&waiter.branch.others) {
+            Box::pin(self.change_gate(gate, "", &withdraw)).await?;
+        }
+        Ok(())
     }
 
-    /// Looks at a key for those in its line. If that fails, a tick does it.
-    pub(super) async fn look(&self, gate: &GateId) {
-        self.look_by(gate, &Act::Look).await;
+    /// Looks at a key for those in its line, from there on. If that fails, a tick does it.
+    pub(super) async fn look(&self, gate: &GateId, from: &str) {
+        self.look_by(gate, &Act::Look(from)).await;
     }
 
     async fn look_by(&self, gate: &GateId, act: &Act<'_>) {
@@ -344,7 +205,6 @@ impl Service {
     /// Looks at each line: places that were left behind go on, and offers to which nobody came. Writes nothing where nothing
     /// has changed. Returns whether it was at all lines by `stop_at`; the next time, this process begins where it stopped.
     pub(crate) async fn patrol_lines(&self, stop_at: Timestamp) -> Result<bool, ServiceError> {
-        let patrolled = Patrolled::default();
         let mut parts: Vec<u8> = (0..PARTS).collect();
         self.shuffle(&mut parts);
         let mut sections: Vec<Section> =
@@ -366,8 +226,7 @@ impl Service {
                 }
                 let next = self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?;
                 let Some(gate) = next.filter(|gate| section.has(gate)) else { break };
-                patrolled.is_first(&gate);
-                match self.change_gate(&gate, "", &Act::Patrol(&patrolled)).await {
+                match self.change_gate(&gate, "", &Act::Patrol).await {
                     Ok((_, record)) => self.measure_line(record.as_ref()).await?,
                     // Others change it just now, and offer what is free.
                     Err(ServiceError::Contended) => {}
@@ -383,9 +242,8 @@ impl Service {
     /// before it gave up its places. Boxed, because the future of each claim would contain all of this.
     pub(crate) fn patrol_gates<'a>(&'a self, gates: &'a [Gated]) -> BoxFuture<'a, Result<(), ServiceError>> {
         async move {
-            let patrolled = Patrolled::default();
             for gated in gates {
-                self.change_gate(&GateId::from(&gated.key), &gated.text, &Act::Patrol(&patrolled)).await?;
+                self.change_gate(&GateId::from(&gated.key), &gated.text, &Act::Patrol).await?;
             }
             Ok(())
         }

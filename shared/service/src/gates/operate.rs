@@ -12,12 +12,15 @@ use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 
 use super::Act;
+use super::records::Standing;
 use crate::error::ServiceError;
 use crate::flow::gate_digest;
 use crate::service::Service;
 
-/// Most waiting tasks that are counted.
-const COUNTED_MAX: usize = 100;
+/// Most waiting tasks that are listed.
+const WAITING_MAX: usize = 100;
+/// Most waiting tasks among which a position is counted.
+const COUNTED_MAX: usize = 1_000;
 /// Most lines that are looked at for the list of keys.
 const LOOKED_AT_MAX: usize = 500;
 
@@ -38,7 +41,7 @@ pub struct LimitView {
     pub holders: Vec<LimitHolder>,
     /// The first that wait, in their order.
     pub waiting: Vec<Owner>,
-    /// Whether more wait than these.
+    /// Whether more wait than these, or some of these stand for all of their queue and their other keys.
     pub more: bool,
     /// How fast its tasks start, and when one may that is scheduled now.
     pub rate: Option<(Pace, Timestamp)>,
@@ -58,7 +61,8 @@ pub struct LimitHolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsAt {
     pub limit: LimitView,
-    /// Its position in the line, from 1; absent if it is behind all that are counted, or isn't in the line yet.
+    /// Its position in the line, from 1; absent if it is behind all that are counted, or isn't in the line yet. Who needs a
+    /// place at several keys waits in the line of the scarcest, whichever of them has no place.
     pub position: Option<usize>,
 }
 
@@ -145,42 +149,63 @@ impl Service {
         Box::pin(self.full_gate(&execution.id.clone().into(), execution.gates())).await
     }
 
-    /// The first of these keys that has no place for it.
+    /// The first of these keys that has no place for it. If all have one, it is on its way from the line in which it stands.
     async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
+        let (mut full, mut position, mut home) = (None, None, None);
         for gated in gates {
-            let Some(limit) = self.view_of(&GateId::from(&gated.key)).await? else { continue };
-            let position = limit.waiting.iter().position(|one| one == owner).map(|at| at + 1);
+            let Some((limit, line)) = self.line_of(&GateId::from(&gated.key), COUNTED_MAX).await? else {
+                continue;
+            };
             let has_place = limit.holders.iter().any(|one| one.owner == *owner);
             let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
-            if !has_place && (position.is_some() || is_full) {
-                return Ok(Some(WaitsAt { limit, position }));
+            let here = line.iter().position(|one| one.owner == *owner).filter(|at| line[*at].home.is_none());
+            position = position.or(here.map(|at| at + 1));
+            if !has_place && is_full {
+                full = full.or(Some(limit));
+            } else if !has_place && here.is_some() {
+                home = Some(limit);
             }
         }
-        Ok(None)
+        Ok(full.or(home).map(|limit| WaitsAt { limit, position }))
     }
 
     async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {
+        Ok(self.line_of(id, WAITING_MAX).await?.map(|(limit, _)| limit))
+    }
+
+    /// A key, and the first that wait there, in their order.
+    async fn line_of(
+        &self,
+        id: &GateId,
+        most: usize,
+    ) -> Result<Option<(LimitView, Vec<Waiter>)>, ServiceError> {
         let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
-        let most = COUNTED_MAX + gate.holders.len();
-        let waiting = self.with_retries(|| self.ports.store.waiters(id, "", most)).await?;
-        let mut waiting: Vec<_> =
-            waiting.into_iter().filter(|one| !gate.has(one)).take(COUNTED_MAX).collect();
-        waiting.sort_by_key(Waiter::order);
+        let all = most + gate.holders.len();
+        let mut waiting = self.with_retries(|| self.ports.store.waiters(id, "", all)).await?;
+        waiting.retain(|one| !gate.has(one));
+        let more = waiting.len() >= most;
+        waiting.truncate(most);
         let now = self.now();
+        let stands_in = |one: &&Waiter| one.home.is_some();
+        let records = self.records_at_gate(waiting.iter().filter(stands_in).map(|one| &one.owner)).await?;
+        // Nobody deletes a stand-in before the key has a place.
+        waiting.retain(|one| one.home.is_none() || records.standing(one, now) != Standing::LeftOver);
+        waiting.sort_by_key(Waiter::order);
         let holder = |one: &gate::Holder| {
             let called = one.is_called();
             let until = Some(one.until).filter(|_| called || one.owner.task().is_some());
             LimitHolder { owner: one.owner.clone(), until, called }
         };
-        Ok(Some(LimitView {
+        let view = LimitView {
             limit: gate.limit(),
             pinned: gate.pinned.is_some(),
             holders: gate.holders.iter().filter(|one| one.until > now).map(holder).collect(),
-            more: waiting.len() >= COUNTED_MAX,
-            waiting: waiting.into_iter().map(|one| one.owner).collect(),
+            more: more || waiting.len() > WAITING_MAX || waiting.iter().any(|one| one.home.is_some()),
+            waiting: waiting.iter().take(WAITING_MAX).map(|one| one.owner.clone()).collect(),
             rate: gate.pace.zip(gate::next_start(&gate, now)),
             pinned_by: gate.pinned_by,
             key: gate.text,
-        }))
+        };
+        Ok(Some((view, waiting)))
     }
 }

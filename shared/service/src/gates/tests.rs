@@ -1,6 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
 mod absent;
+mod shared;
 mod sizes;
 mod twice;
 
@@ -333,10 +334,15 @@ async fn one_that_is_called_and_finds_the_other_key_taken_is_called_again_when_t
         let double = scene.add(on("both", needing(if nth < 5 { &keys[..2] } else { &keys }))).await;
         assert!(scene.claim_from("both").await.is_none());
         scene.completes(&running[0]).await;
-        // It was called, and a newcomer is faster.
+        // It was called, so that place is its own. At its other key, a newcomer is faster.
         scene.add(smtp()).await;
+        assert!(scene.claims().await.is_none());
+        scene.add(needing(&[limit(scarce, 1)])).await;
         let newcomer = scene.claims().await.unwrap();
         assert!(scene.claim_from("both").await.is_none());
+        let next = scene.claims().await.unwrap();
+        assert_eq!(next.task.gates().len(), 1, "the place goes on");
+        scene.completes(&next).await;
         scene.completes(&newcomer).await;
         assert_eq!(scene.claim_from("both").await.unwrap().task.id, double, "{scarce}");
     }

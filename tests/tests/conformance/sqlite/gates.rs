@@ -23,6 +23,7 @@ fn waiter() -> Waiter {
         priority: Priority::Low,
         position: Position { since: START, version: 2 },
         written_at: START,
+        home: None,
     }
 }
 

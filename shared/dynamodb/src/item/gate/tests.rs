@@ -35,6 +35,7 @@ fn waiter(number: usize, priority: Priority) -> Waiter {
         priority,
         position: Position { since: NOW, version: 2 },
         written_at: NOW,
+        home: None,
     }
 }
 
@@ -49,7 +50,7 @@ fn busy() -> Gate {
         limit: NonZeroU16::new(5),
         holders: vec![holder(1, Hold::Taken { mark: u32::MAX }), holder(2, Hold::Called { branch: 9 })],
         absent: vec![Absent { branch: u32::MAX, until: NOW, times: 3 }],
-        awaited_by: vec![id(1)],
+        looked_to: Some("mail#~".to_owned()),
         ..empty()
     }
 }
@@ -195,7 +196,7 @@ fn the_stored_form_of_one_that_waits_stays_the_same() {
 #[test]
 fn ten_holders_are_one_write_unit_and_to_wait_is_one_too() {
     let holders = (0..10).map(|number| holder(number, Hold::Taken { mark: u32::MAX })).collect();
-    let full = Gate { holders, absent: vec![], awaited_by: vec![], ..busy() };
+    let full = Gate { holders, absent: vec![], looked_to: None, ..busy() };
     let bytes = item_bytes(&of_gate(&full).unwrap());
     assert!(bytes <= CONTROL_RECORD_BYTES, "{bytes} bytes");
     let longest = Waiter {

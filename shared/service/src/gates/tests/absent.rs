@@ -1,14 +1,11 @@
 //! Queues whose workers didn't come when they were called.
 
-use std::pin::pin;
-
 use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::id::Capability;
 
-use super::super::Act;
-use super::{gate_id, limit, needing, on, one, queue, request};
+use super::{limit, needing, on, one, queue, request};
 use crate::claim::{ClaimRequest, Hinted};
 use crate::executions::RemoteStep;
 use crate::executions::tests::scene::{Scene, id, remote_step};
@@ -168,25 +165,4 @@ async fn a_look_at_many_lines_that_had_to_stop_goes_on_where_it_was() {
         assert!(holders.iter().any(tickover_core::gate::Holder::is_called), "{name}");
     }
     assert!(scene.service.patrol_lines(scene.now().plus(Millis::from_secs(60))).await.unwrap());
-}
-
-#[tokio::test]
-async fn a_call_that_may_have_the_turn_of_one_key_waits_for_no_other_keys_turn() {
-    let scene = Scene::new();
-    scene.add(one()).await;
-    let running = scene.claims().await.unwrap();
-    let (gate, line) = (gate_id("customer"), gate_id("line"));
-    scene.interleave();
-    let awaits = Act::AwaitBy(&line);
-    let mut call = pin!(scene.service.change_gate(&gate, "", &awaits));
-    assert!(futures::poll!(call.as_mut()).is_pending());
-    // Another one writes the key meanwhile, and the next one has its turn.
-    scene.service.heartbeat(&running.task.id, &running.token, None).await.unwrap();
-    let _turn = scene.service.turns.take(format!("key {gate}")).await;
-    for _ in 0..20 {
-        if futures::poll!(call.as_mut()).is_ready() {
-            return assert_eq!(scene.gate_of("customer").await.awaited_by, std::slice::from_ref(&line));
-        }
-    }
-    panic!("it waits for the turn");
 }

@@ -135,6 +135,7 @@ impl Names {
             priority: Priority::Normal,
             position: Position { since, version: position.into() },
             written_at: START,
+            home: None,
         };
         Candidate { waiter, limit: self.asked }
     }

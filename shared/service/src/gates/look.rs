@@ -1,0 +1,295 @@
+//! A look at the line of a key: who of it can come to the free places.
+
+use std::collections::BTreeSet;
+
+use tickover_core::gate::line::{STAND_INS, enter};
+use tickover_core::gate::{Branch, Candidate, Gate, Waiter};
+use tickover_core::id::GateId;
+use tickover_core::task::Task;
+use tickover_core::time::Timestamp;
+
+use super::Act;
+use super::line::PAGE_MAX;
+use super::records::{Records, Standing};
+use crate::error::ServiceError;
+use crate::service::Service;
+
+/// The tasks that are read beyond those that there are places for: some may have ended.
+const SPARE: usize = 2;
+/// And so many more, because some that run may be in the line still, before those that wait.
+const KEPT_MAX: usize = 20;
+/// Most pages that are read once there is somebody for each place, or for one who has come. The next look goes on from there.
+const PAGES_MAX: usize = 50;
+/// Most pages that are read if nobody is found. The next look goes on from there.
+const PAGES_IN_VAIN_MAX: usize = 1_000;
+/// Most candidates of one look.
+const CANDIDATES_MAX: usize = 50;
+
+/// What a look at a line has found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The first that can come.
+    pub(super) candidates: Vec<Candidate>,
+    /// Tasks that ran, and whose workers were lost.
+    pub(super) lost: Vec<Task>,
+    /// Items that no record stands behind.
+    pub(super) left_over: Vec<Waiter>,
+    pub(super) records: Records,
+    /// Stand-ins that can't come.
+    cannot_come: Vec<Waiter>,
+    /// The text of the key, from the first record.
+    text: Option<String>,
+    /// Where the look stopped, if it hasn't seen the whole line.
+    stopped_at: Option<String>,
+}
+
+/// A look as it goes on.
+struct Look<'a> {
+    gate: &'a Gate,
+    now: Timestamp,
+    /// How many places there are, as far as one look offers them.
+    wanted: usize,
+    /// How many pages it has read, and may read whatever it finds.
+    pages: usize,
+    pages_max: usize,
+    found: Found,
+    /// All stand-ins of the line, once its end was read.
+    stand_ins: Option<Vec<Waiter>>,
+}
+
+impl Look<'_> {
+    fn is_enough(&self) -> bool {
+        let has_all = self.found.candidates.len() >= self.wanted;
+        self.pages >= if has_all { PAGES_MAX.min(self.pages_max) } else { self.pages_max }
+    }
+}
+
+impl Found {
+    /// Gives a record that was made by a look the text of its key, and notes where the next look begins.
+    pub(super) fn note_in(&self, gate: &mut Gate) {
+        if let Some(text) = self.text.as_ref().filter(|_| gate.text.is_empty()) {
+            gate.text.clone_from(text);
+        }
+        if self.stopped_at.is_some() || !self.candidates.is_empty() {
+            gate.looked_to.clone_from(&self.stopped_at);
+        }
+    }
+
+    /// The stand-ins whose part the next of their branches takes: those that were called, and those that can't come.
+    pub(super) fn relieved_by(&self, called: &[Waiter]) -> Vec<Waiter> {
+        let called = called.iter().filter(|one| one.home.is_some());
+        self.cannot_come.iter().chain(called).cloned().collect()
+    }
+}
+
+impl Service {
+    /// Finds the first of each branch of a line that can come: as many as there are places, and a few more. A branch whose
+    /// queue is paused, or that was called in vain, or for which another key has no place, is passed over as a whole.
+    pub(super) async fn first_in_line(
+        &self,
+        gate: &Gate,
+        act: &Act<'_>,
+        now: Timestamp,
+    ) -> Result<Found, ServiceError> {
+        let (from, is_for_one) = match act {
+            Act::Look(from) => ((*from).to_owned(), !from.is_empty()),
+            _ => (gate.looked_to.clone().unwrap_or_default(), false),
+        };
+        let wanted = gate.free().clamp(1, CANDIDATES_MAX);
+        let pages_max = if is_for_one { PAGES_MAX } else { PAGES_IN_VAIN_MAX };
+        let found = Found::default();
+        let mut look = Look { gate, now, wanted, pages: 0, pages_max, found, stand_ins: None };
+        self.look_through(&mut look, from.clone(), None).await?;
+        if !from.is_empty() && look.found.stopped_at.is_none() {
+            self.look_through(&mut look, String::new(), Some(&from)).await?;
+        }
+        if is_for_one && look.found.candidates.is_empty() {
+            look.found.stopped_at = None;
+        }
+        self.look_at_stand_ins(&mut look).await?;
+        Ok(look.found)
+    }
+
+    /// Looks at the branches of a line behind this key, and up to that one.
+    async fn look_through(
+        &self,
+        look: &mut Look<'_>,
+        mut after: String,
+        until: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        let running = look.gate.holders.len().min(KEPT_MAX);
+        let mut size = look.wanted + SPARE + running;
+        // The branch that is read, whether it can come, and how many of it have been found.
+        let (mut read, mut can_come, mut of_branch): (Option<Branch>, bool, usize) = (None, false, 0);
+        loop {
+            if look.is_enough() {
+                look.found.stopped_at = Some(after);
+                return Ok(());
+            }
+            look.pages += 1;
+            let mut page =
+                self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, size)).await?;
+            let is_last = page.len() < size;
+            let stand_ins = page.split_off(page.partition_point(|one| one.home.is_none()));
+            let is_end = is_last || !stand_ins.is_empty();
+            if is_last {
+                look.stand_ins = Some(stand_ins);
+            }
+            page.truncate(page.partition_point(|one| until.is_none_or(|until| *one.sort_key() <= *until)));
+            let Some(branch) = page.first().map(|one| one.branch.clone()) else { return Ok(()) };
+            if read.as_ref() != Some(&branch) {
+                (can_come, of_branch) = (self.can_come(look, &branch).await?, 0);
+                read = Some(branch.clone());
+            }
+            if !can_come {
+                after = branch.end();
+                continue;
+            }
+            let section: Vec<Waiter> = page.iter().take_while(|one| one.branch == branch).cloned().collect();
+            let (whole, last) = (section.len() == page.len(), section.last().map(Waiter::sort_key));
+            let priority = section.first().map(|one| one.priority).unwrap_or_default();
+            let before = look.found.candidates.len();
+            self.examine(look, section).await?;
+            of_branch += look.found.candidates.len() - before;
+            if is_end && whole {
+                return Ok(());
+            }
+            let has_found = look.found.candidates.len() > before;
+            size = if has_found { look.wanted + SPARE } else { (2 * size).min(PAGE_MAX) };
+            after = match last {
+                Some(last) if whole && of_branch < look.wanted => last,
+                // The one that has waited the longest may be of another priority.
+                Some(_) if look.gate.puts_longest_first() => branch.end_of(priority),
+                Some(_) | None => branch.end(),
+            };
+        }
+    }
+
+    /// Reads the records of some that wait, and adds them to what was found.
+    async fn examine(&self, look: &mut Look<'_>, section: Vec<Waiter>) -> Result<(), ServiceError> {
+        let Look { gate, now, found, .. } = look;
+        let section: Vec<Waiter> = section.into_iter().filter(|one| !gate.has(one)).collect();
+        let records = self.records_at_gate(section.iter().map(|one| &one.owner)).await?;
+        for waiter in section {
+            match records.standing(&waiter, *now) {
+                Standing::Ready => {
+                    let Some((limit, text)) = records.asked_limit(&waiter, &gate.id) else { continue };
+                    found.text.get_or_insert(text);
+                    found.candidates.push(Candidate { waiter, limit });
+                }
+                Standing::Away => {}
+                Standing::Lost => found.lost.extend(records.task_of(&waiter).cloned()),
+                Standing::LeftOver => found.left_over.push(waiter),
+            }
+        }
+        found.records.add(records);
+        Ok(())
+    }
+
+    /// Whether those of a branch can come to a free place.
+    async fn can_come(&self, look: &Look<'_>, branch: &Branch) -> Result<bool, ServiceError> {
+        if !self.may_come(look, branch).await? {
+            return Ok(false);
+        }
+        for other in &branch.others {
+            if !self.has_place(other, look.now).await? && self.stands_in(look, branch, other).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the queue of a branch works, as far as is known.
+    async fn may_come(&self, look: &Look<'_>, branch: &Branch) -> Result<bool, ServiceError> {
+        Ok(!look.gate.is_absent(branch.mark(), look.now) && !self.is_paused(&branch.queue).await?)
+    }
+
+    async fn has_place(&self, gate: &GateId, now: Timestamp) -> Result<bool, ServiceError> {
+        let gate = self.with_retries(|| self.ports.store.gate(gate)).await?;
+        Ok(gate.is_none_or(|mut gate| {
+            self.rules.clear_places(&mut gate, now);
+            gate.has_place()
+        }))
+    }
+
+    /// Puts the first of a branch in the line of another key that has no place for it, if it isn't there. Returns whether it
+    /// must wait there: a place may have become free meanwhile.
+    async fn stands_in(
+        &self,
+        look: &Look<'_>,
+        branch: &Branch,
+        other: &GateId,
+    ) -> Result<bool, ServiceError> {
+        let (home, now, size) = (&look.gate.id, look.now, look.gate.holders.len() + 1 + SPARE);
+        let from = branch.start();
+        let mut first = self.with_retries(|| self.ports.store.waiters(home, &from, size)).await?;
+        let called = self.with_retries(|| self.ports.store.gate(other)).await?;
+        let has = |one: &Waiter| look.gate.has(one) || called.as_ref().is_some_and(|other| other.has(one));
+        first.retain(|one| one.branch == *branch && !has(one));
+        let Some(first) = first.into_iter().next() else { return Ok(true) };
+        let stand_in = first.stand_in(home.clone(), now);
+        let key = stand_in.key_of_stay();
+        let known = self.with_retries(|| self.ports.store.waiters(other, &key, 1)).await?;
+        if known.first().is_some_and(|known| known.sort_key() == stand_in.sort_key()) {
+            return Ok(true);
+        }
+        let write = enter(other.clone(), stand_in);
+        self.with_retries(|| self.ports.store.commit(std::slice::from_ref(&write))).await?;
+        Ok(!self.has_place(other, now).await?)
+    }
+
+    /// Looks at the stand-ins of a line, in their order.
+    async fn look_at_stand_ins(&self, look: &mut Look<'_>) -> Result<(), ServiceError> {
+        let (size, mut ready) = (look.wanted + SPARE, 0);
+        let (mut known, mut after) = (look.stand_ins.take(), STAND_INS.to_owned());
+        while ready < look.wanted {
+            let some = match &mut known {
+                Some(known) => known.drain(..size.min(known.len())).collect(),
+                None => self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, size)).await?,
+            };
+            let Some(last) = some.last() else { break };
+            after = last.sort_key();
+            let records = self.records_at_gate(some.iter().map(|one| &one.owner)).await?;
+            for waiter in some {
+                let limit = records.asked_limit(&waiter, &look.gate.id);
+                let can_come = !look.gate.has(&waiter)
+                    && records.standing(&waiter, look.now) == Standing::Ready
+                    && self.may_come(look, &waiter.branch).await?
+                    && self.has_others(look, &waiter).await?;
+                match limit.filter(|_| can_come) {
+                    Some((limit, _)) => {
+                        ready += 1;
+                        look.found.candidates.push(Candidate { waiter, limit });
+                    }
+                    None => look.found.cannot_come.push(waiter),
+                }
+            }
+            look.found.records.add(records);
+        }
+        Ok(())
+    }
+
+    /// Whether the other keys of a stand-in have a place.
+    async fn has_others(&self, look: &Look<'_>, waiter: &Waiter) -> Result<bool, ServiceError> {
+        for other in waiter.others(&look.gate.id) {
+            if !self.has_place(other, look.now).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The parts of these stand-ins are taken by the next of their branches, if those wait for this key. If that fails, a tick
+    /// does it.
+    pub(super) async fn relieve(&self, gate: &GateId, stand_ins: Vec<Waiter>) {
+        if stand_ins.is_empty() {
+            return;
+        }
+        self.delete_left_over(gate, &stand_ins).await;
+        let branches: BTreeSet<(GateId, String)> =
+            stand_ins.into_iter().filter_map(|one| Some((one.home?, one.branch.start()))).collect();
+        for (home, from) in branches {
+            Box::pin(self.look(&home, &from)).await;
+        }
+    }
+}
