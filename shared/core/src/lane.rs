@@ -8,6 +8,7 @@ use crate::execution::Execution;
 use crate::flow::{Flow, Priority};
 use crate::id::Fingerprint;
 use crate::kind::Policy;
+use crate::parked::Parked;
 use crate::task::Task;
 
 /// Of so many messages that are taken one after another while a low one waits, one is low.
@@ -30,6 +31,15 @@ impl Lane {
     /// Whether the task or execution of its messages asks for no order.
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The same for one that is in a line: it goes before others, because only it may use the place to which it is called.
+    #[must_use]
+    pub const fn called_from(self, parked: Parked) -> Self {
+        match parked {
+            Parked::InLine(_) => Self { priority: Priority::High, ..self },
+            Parked::No | Parked::Paused => self,
+        }
     }
 }
 
@@ -57,7 +67,7 @@ impl Flow {
 impl Task {
     /// Where its hints stand in its queue.
     pub fn lane(&self) -> Lane {
-        self.flow.as_deref().map(Flow::lane).unwrap_or_default()
+        self.flow.as_deref().map(Flow::lane).unwrap_or_default().called_from(self.parked)
     }
 
     /// Its own priority.
@@ -71,7 +81,8 @@ impl Execution {
     pub fn lane(&self) -> Lane {
         let paced = self.admission.as_deref().and_then(|admission| admission.paced.as_ref());
         let is_put_off = paced.is_some_and(|paced| paced.put_off);
-        if is_put_off { Lane { priority: Priority::High, ..self.lane } } else { self.lane }
+        let own = if is_put_off { Lane { priority: Priority::High, ..self.lane } } else { self.lane };
+        own.called_from(self.parked)
     }
 }
 

@@ -77,7 +77,7 @@ enum Act<'a> {
     ResetRate,
     /// Some have come to its line, and perhaps a place has become free. The look begins at this branch: that of who came.
     Look(&'a str),
-    /// A queue was resumed: the same, and who was called in vain is called again.
+    /// A queue was resumed: the same, and who was called in vain, or just before the pause, is called again.
     LookAnew,
     /// A tick looks at it, because it has a line.
     Patrol,
@@ -261,6 +261,7 @@ impl Service {
             }
             Act::Look(_) => Done::Found(true),
             Act::LookAnew => {
+                gate.withdraw_late_calls(now);
                 gate.absent.clear();
                 Done::Found(true)
             }

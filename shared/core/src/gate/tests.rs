@@ -139,6 +139,7 @@ impl Scene {
             priority,
             position: Position { since: at(seconds), version: 2 },
             written_at: at(seconds),
+            home: None,
         };
         self.items.insert(waiter.sort_key(), waiter);
         self.is_looked_at(seconds);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::Flow;
 use crate::lane::Lane;
+use crate::parked::Parked;
 use crate::task::{FORMAT, Task};
 
 /// A hint's body: a copy of the record, so that a claim needs no read.
@@ -64,6 +65,8 @@ impl Hint {
         struct OfTask {
             #[serde(rename = "fl", default)]
             flow: Option<Box<Flow>>,
+            #[serde(rename = "prk", default)]
+            parked: Parked,
         }
         #[derive(Deserialize)]
         struct OfTurn {
@@ -71,8 +74,9 @@ impl Hint {
             lane: Lane,
         }
         let Ok(Ordered { task, turn }) = serde_json::from_str(body) else { return Lane::default() };
-        let of_task = task.and_then(|task| task.flow).map(|flow| flow.lane());
-        of_task.or(turn.map(|turn| turn.lane)).unwrap_or_default()
+        let of_task =
+            |task: OfTask| task.flow.map(|flow| flow.lane()).unwrap_or_default().called_from(task.parked);
+        task.map(of_task).or(turn.map(|turn| turn.lane)).unwrap_or_default()
     }
 
     pub fn body(&self) -> Result<String, HintError> {

@@ -118,7 +118,7 @@ impl Service {
         until: Option<&str>,
     ) -> Result<(), ServiceError> {
         let running = look.gate.holders.len().min(KEPT_MAX);
-        let mut size = look.wanted + SPARE + running;
+        let mut reads = look.wanted + SPARE;
         // The branch that is read, whether it can come, and how many of it have been found.
         let (mut read, mut can_come, mut of_branch): (Option<Branch>, bool, usize) = (None, false, 0);
         loop {
@@ -127,6 +127,7 @@ impl Service {
                 return Ok(());
             }
             look.pages += 1;
+            let size = reads + running;
             let mut page =
                 self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, size)).await?;
             let is_last = page.len() < size;
@@ -145,21 +146,26 @@ impl Service {
                 after = branch.end();
                 continue;
             }
-            let section: Vec<Waiter> = page.iter().take_while(|one| one.branch == branch).cloned().collect();
-            let (whole, last) = (section.len() == page.len(), section.last().map(Waiter::sort_key));
-            let priority = section.first().map(|one| one.priority).unwrap_or_default();
+            let of_this = page.partition_point(|one| one.branch == branch);
+            let is_whole = of_this == page.len();
+            page.truncate(of_this);
+            // No more records are read than may be needed.
+            let waiting = page.iter().enumerate().filter(|(_, one)| !look.gate.has(one));
+            let cut = waiting.map(|(at, _)| at).nth(reads);
+            page.truncate(cut.unwrap_or(of_this));
+            let (last, priority) = (page.last().map(Waiter::sort_key), page.first().map(|one| one.priority));
             let before = look.found.candidates.len();
-            self.examine(look, section).await?;
+            self.examine(look, page).await?;
             of_branch += look.found.candidates.len() - before;
-            if is_end && whole {
+            if is_end && is_whole && cut.is_none() {
                 return Ok(());
             }
             let has_found = look.found.candidates.len() > before;
-            size = if has_found { look.wanted + SPARE } else { (2 * size).min(PAGE_MAX) };
+            reads = if has_found { look.wanted + SPARE } else { (2 * reads).min(PAGE_MAX) };
             after = match last {
-                Some(last) if whole && of_branch < look.wanted => last,
+                Some(last) if (is_whole || cut.is_some()) && of_branch < look.wanted => last,
                 // The one that has waited the longest may be of another priority.
-                Some(_) if look.gate.puts_longest_first() => branch.end_of(priority),
+                Some(_) if look.gate.puts_longest_first() => branch.end_of(priority.unwrap_or_default()),
                 Some(_) | None => branch.end(),
             };
         }

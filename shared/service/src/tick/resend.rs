@@ -200,7 +200,8 @@ impl Service {
 /// The hint that a live task would have in a durable queue.
 fn hint(task: &Task, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &task.state {
-        State::Pending(pending) if pending.hint_later => return None,
+        // Whoever looks at the line calls it.
+        State::Pending(pending) if pending.hint_later || task.parked.in_line().is_some() => return None,
         State::Pending(pending) if task.is_ready(pending, now) => now,
         State::Pending(pending) => pending.available_at,
         State::Running(running) if running.is_lost(now, limits) => now,
@@ -214,7 +215,9 @@ fn hint(task: &Task, now: Timestamp, limits: &Limits) -> Option<Effect> {
 /// but the hint of their end may have been lost.
 fn turn(execution: &Execution, now: Timestamp, limits: &Limits) -> Option<Effect> {
     let at = match &execution.state {
-        ExecutionState::Pending(ready) if ready.hint_later => return None,
+        ExecutionState::Pending(ready) if ready.hint_later || execution.parked.in_line().is_some() => {
+            return None;
+        }
         ExecutionState::Pending(ready) if execution.is_ready(ready, now) => now,
         ExecutionState::Pending(ready) => ready.available_at,
         ExecutionState::Running(turn) if turn.is_lost(now, limits) => now,

@@ -35,6 +35,7 @@ fn waiter(name: &str, priority: Priority, seconds: u64) -> Waiter {
         priority,
         position: Position { since: at(seconds), version: 2 },
         written_at: at(seconds),
+        home: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Ending};
 use tickover_core::execution::{ExecutionOutcome, ExecutionStatus};
-use tickover_core::flow::{Concurrency, FlowRequest};
+use tickover_core::flow::{Concurrency, FlowRequest, Priority};
 use tickover_core::id::{FlowKey, QueueName, WorkflowName};
 
 use super::mortal::NEVER;
@@ -39,6 +39,27 @@ async fn end(scene: &Scene, turn: StartedTurn) -> bool {
         scene.service.done_with(&queue(), turn.receipt.as_deref().unwrap()).await;
     }
     closed
+}
+
+#[tokio::test]
+async fn a_system_that_starts_sends_no_message_for_one_in_a_line() {
+    let scene = Scene::new();
+    scene.service.open_queue(&queue()).await.unwrap();
+    scene.service.start(limited("a", &["x"])).await.unwrap();
+    let lease = Millis::from_secs(30);
+    let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides: vec![] };
+    let Some(Work::Turn(turn)) = scene.service.next_work(&queue(), &request).await.unwrap().pop() else {
+        panic!("its turn comes");
+    };
+    scene.service.start(limited("b", &["x"])).await.unwrap();
+    assert_eq!(scene.service.hint_all().await.unwrap(), 1, "that of the turn which may be lost");
+    assert!(end(&scene, *turn).await);
+    assert_eq!(
+        scene.execution("b").await.lane().priority,
+        Priority::High,
+        "who is called goes before others"
+    );
+    assert!(matches!(scene.service.next_work(&queue(), &request).await.unwrap().pop(), Some(Work::Turn(_))));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::duration::Millis;
+use crate::flow::Priority;
 use crate::gate::line::{KEEPS_UP_TO, WAITER_KEPT};
 use crate::gate::tests::told;
 use crate::gate::{Position, Waiter};
@@ -11,6 +12,7 @@ use crate::parked::Parked;
 use crate::task::Status;
 use crate::task::command::{Bounce, Command};
 use crate::task::decision::{ClaimReply, Reply};
+use crate::task::hint::Hint;
 use crate::timeout::OnTimeout;
 
 use super::fixture::{Plan, Scene, blob, gated, json, span, t, task};
@@ -64,6 +66,13 @@ fn a_task_for_which_there_is_no_place_goes_in_line_and_has_no_hint_there() {
     );
     assert_eq!(came_to(&scene), Some((gate(0), item.clone())));
     assert_eq!(scene.record().hint_at(), None);
+    // Who is called goes before others of its queue.
+    let hint = Hint::of(scene.record());
+    assert_eq!(
+        (scene.record().lane().priority, scene.record().priority()),
+        (Priority::High, Priority::Normal)
+    );
+    assert_eq!(Hint::lane_of(&hint.body().unwrap()), scene.record().lane());
     // The slot is left to the tick: a move costs two index writes.
     let scene = looked_at(scene.due("10m", DueKind::Backstop).at("10m")).due("30h 10m", DueKind::Backstop);
     // Another version has another item: what was decided on the earlier one can't be written any more.
