@@ -20,7 +20,9 @@ use tickover_core::decision::{Condition, FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
-use tickover_core::gate::{self, AskedStart, GRACE, Gate, Places, Reservation, Take, Taken, version_mark};
+use tickover_core::gate::{
+    self, AskedStart, GRACE, Gate, Places, Reservation, StartFor, Take, Taken, version_mark,
+};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -66,11 +68,13 @@ enum Act<'a> {
         /// The mark of its branch, if it has come: its workers aren't absent.
         came: Option<u32>,
     },
-    /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
+    /// Starts are to be spread by the key's rate.
     Reserve {
         asked: &'a [AskedStart],
-        first: bool,
+        of: StartFor,
     },
+    /// One begins with a start that was reserved.
+    CountStart,
     /// A reserved start isn't needed.
     GiveBack(&'a Reservation),
     /// An operator has all starts of the key forgotten.
@@ -100,6 +104,7 @@ impl Act<'_> {
             | Self::Patrol => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
+            | Self::CountStart
             | Self::GiveBack(_)
             | Self::ResetRate
             | Self::Pin(None)
@@ -121,6 +126,7 @@ impl Act<'_> {
             Self::Take(_)
             | Self::Extend { .. }
             | Self::Reserve { .. }
+            | Self::CountStart
             | Self::GiveBack(_)
             | Self::ResetRate => false,
         }
@@ -250,10 +256,11 @@ impl Service {
                 self.rules.withdraw_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
-            Act::Reserve { asked, first } => {
-                let reserve = |one| self.rules.reserve_start(gate, one, *first, now);
+            Act::Reserve { asked, of } => {
+                let reserve = |one| self.rules.reserve_start(gate, one, *of, now);
                 Done::Reserved(asked.iter().map(reserve).collect())
             }
+            Act::CountStart => Done::Found(gate::count_start(gate, now)),
             Act::GiveBack(start) => Done::Found(gate::give_start_back(gate, start, now)),
             Act::ResetRate => {
                 gate::reset_rate(gate, now);

@@ -133,10 +133,10 @@ pub trait Rules: Send + Sync {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        first: bool,
+        of: gate::StartFor,
         now: Timestamp,
     ) -> gate::Reservation {
-        gate::reserve_start(gate, asked, first, now)
+        gate::reserve_start(gate, asked, of, now)
     }
 }
 

@@ -374,10 +374,10 @@ impl Rules for Observed {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        first: bool,
+        of: gate::StartFor,
         now: Timestamp,
     ) -> gate::Reservation {
-        bugs::reserve_start(self.world.bug, gate, asked, first, now)
+        bugs::reserve_start(self.world.bug, gate, asked, of, now)
     }
 }
 
