@@ -271,7 +271,9 @@ impl Service {
         for entry in open_steps(&turn.journal) {
             match &entry.what {
                 Happened::Remote { name } => remote.push(name.clone()),
-                Happened::Child { name, execution, .. } => children.push((name.clone(), execution.clone())),
+                Happened::Child { name, execution, left: false, .. } => {
+                    children.push((name.clone(), execution.clone()));
+                }
                 _ => {}
             }
         }
