@@ -58,7 +58,7 @@ fn env(broken: &[&str]) -> (TestEnv, Log) {
     for name in broken {
         log.breaks(name);
     }
-    let workflows = (approval, approval_first, naps, refunding, sending, receiver);
+    let workflows = (approval, approval_first, naps, (refunding, identifying, refunds), sending, receiver);
     (TestEnv::new().workflow(workflows).state(log.clone()), log)
 }
 
@@ -195,6 +195,40 @@ async fn the_code_after_a_failure_runs_whole_after_each_failure() {
     run.result().await.unwrap_err();
     assert_eq!(log.lines(), ["ship", "refund"]);
     assert!(env.now().since(again) >= Millis::from_secs(300), "it sleeps again");
+}
+
+#[tickover::workflow]
+async fn refunds(ctx: Ctx, (): ()) -> Result<String> {
+    Ok(ctx.step(named("refund")).await?)
+}
+
+/// Notes under which identities it has done its work.
+async fn identified(ctx: Ctx, log: String, _: Cause) -> Result<Option<String>> {
+    let id = ctx.uuid("refund").await?;
+    let key = ctx.step(named("note")).await?;
+    ctx.child(&refunds, ()).await?;
+    ctx.send_event("tell", log.as_str(), "news", &format!("{id} {key}")).await?;
+    Ok(None)
+}
+
+#[tickover::workflow(on_failure = identified)]
+async fn identifying(ctx: Ctx, _log: String) -> Result<String> {
+    Ok(ctx.step(named("ship")).await?)
+}
+
+#[tokio::test]
+async fn the_code_after_a_failure_does_its_work_for_each_failure() {
+    let (env, log) = env(&["ship"]);
+    let to = env.submit(env.client().start(&receiver, ()).id("to")).await.unwrap();
+    let run = env.start(&identifying, "to".to_owned()).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["ship", "note", "refund"]);
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["ship", "note", "refund"]);
+    let [first, second] = to.result().await.unwrap().try_into().unwrap();
+    let parts = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert!(parts(&first).iter().zip(parts(&second)).all(|(one, other)| *one != other), "{first}, {second}");
 }
 
 async fn sorry(ctx: Ctx, to: String, _: Cause) -> Result<Option<()>> {
