@@ -259,6 +259,36 @@ async fn an_event_of_the_code_after_a_failure_is_its_own() {
     assert_eq!(to.result().await.unwrap(), ["begun", "sorry"]);
 }
 
+#[tickover::step(remote)]
+async fn far_item(#[state] log: &Log, number: u32) -> Result<u32, Failure> {
+    log.add(number.to_string());
+    if log.is_broken("far") { Err(Failure::new("broken", "far")) } else { Ok(number) }
+}
+
+/// The first step fails at once, and the others would be tried again.
+#[tickover::workflow]
+async fn fans_out(ctx: Ctx, (): ()) -> Result<usize> {
+    let step = |number: u32| far_item(number).retry(if number == 0 { "none" } else { "fixed(9, 1h)" });
+    let steps = (0..3).map(|number| ctx.step(step(number).named(format!("far[{number}]"))));
+    Ok(futures::future::try_join_all(steps).await?.len())
+}
+
+#[tokio::test]
+async fn a_retry_of_a_step_runs_those_that_ended_with_the_execution() {
+    let log = Log::default();
+    log.breaks("far");
+    let env = TestEnv::new().workflow(fans_out).step::<far_item>().state(log.clone());
+    let run = env.start(&fans_out, ()).await.unwrap();
+    run.result().await.unwrap_err();
+    log.mend();
+    log.lines();
+    run.retry_step("far[0]").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 3);
+    let mut again = log.lines();
+    again.sort();
+    assert_eq!(again, ["0", "1", "2"]);
+}
+
 /// Counts payments over many runs: a new one for each.
 #[tickover::workflow]
 async fn account(ctx: Ctx, (paid, left): (u32, u32)) -> Result<u32> {

@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Command, Given, Rerun};
+use tickover_core::execution::command::{Command, EndedWith, Given, Rerun};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, required_expiry};
@@ -233,6 +233,7 @@ impl Service {
         };
         let record = Known::Record(Box::new(execution));
         let command = self.operated(Command::RetryStep { name, input }).if_ended_by(ended_by);
+        let others = EndedWith::of(&execution, &journal);
         self.reopen(id, record, command).await
     }
 
