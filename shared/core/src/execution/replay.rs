@@ -20,7 +20,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Reject;
-use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED};
+use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED, start_of_child};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::parent::ParentClosePolicy;
@@ -337,9 +337,14 @@ impl Replay {
             Happened::Reopened { name, input, .. } => {
                 self.inputs.extend(input.clone().map(|input| (name.clone(), input)));
                 *self.reopened.entry(name.clone()).or_default() += 1;
-                self.name_states.remove(name);
-                self.open.remove(name);
-                self.order.forget(name);
+                // The code was told that the child couldn't be started. Only such an end has attempts.
+                let is_refused = matches!(self.name_state(name), NameState::Ended { attempts: Some(_), .. });
+                let start = start_of_child(name).filter(|_| is_refused);
+                for name in [Some(name), start.as_ref()].into_iter().flatten() {
+                    self.name_states.remove(name);
+                    self.open.remove(name);
+                    self.order.forget(name);
+                }
             }
             Happened::Waited { name, event } => {
                 let taken = match event {

@@ -258,6 +258,24 @@ fn a_child_of_an_earlier_run_is_left_until_the_code_asks_for_the_same_execution(
 }
 
 #[test]
+fn a_retry_of_a_child_that_was_refused_forgets_that_its_start_was_awaited() {
+    let end = |attempts| Happened::Step {
+        name: name("child:a"),
+        outcome: StepOutcome::Cancelled,
+        attempts,
+        expired: None,
+        errors: vec![],
+    };
+    let again = || Happened::Reopened { name: name("child:a"), by: None, input: None };
+    let refused = replay([end(Some(1)), fired("start:child:a"), again()]);
+    assert!(refused.name_state(&name("start:child:a")).is_fresh());
+    assert_eq!(refused.undelivered_outcomes().count(), 0);
+    // A child that was started and has failed was told to have started.
+    let failed = replay([fired("start:child:a"), end(None), again()]);
+    assert!(!failed.name_state(&name("start:child:a")).is_fresh());
+}
+
+#[test]
 fn limits_are_enforced_and_warned_of_once_at_four_fifths() {
     let limits = Limits { journal_entries: 5, open_steps: 2, ..Limits::default() };
     let three = ["a", "b", "c"].map(completed);
