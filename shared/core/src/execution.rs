@@ -89,6 +89,9 @@ pub struct Execution {
     /// work.
     #[serde(rename = "kc", default, skip_serializing_if = "Option::is_none")]
     pub callbacks: Option<u32>,
+    /// The first run that could begin, if an operator started it and none before it had begun. Absent if it is the first.
+    #[serde(rename = "fst", default, skip_serializing_if = "Option::is_none")]
+    pub first_run: Option<u32>,
     /// When this run started, or will start if it starts with a delay.
     #[serde(rename = "t1")]
     pub run_started_at: Timestamp,

@@ -156,6 +156,11 @@ impl Execution {
         Some(end_of_run(cron, self.closed()?.ended_at))
     }
 
+    /// Whether a cron starts its next run when this one ends.
+    pub fn is_run_of_cron(&self) -> bool {
+        self.admission.as_deref().is_some_and(|admission| admission.cron.is_some())
+    }
+
     /// Whether a place with this mark is its own: taken for the version that it has, so that its first turn may be about
     /// to start, or for the turn that it began with.
     pub fn owns_place(&self, mark: u32) -> bool {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Isolation;
 use crate::duration::Millis;
-use crate::execution::journal::Entry;
+use crate::execution::journal::{Entry, Happened, open_steps};
 use crate::execution::{
     Admission, Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, TimedAttempt,
 };
@@ -16,7 +16,7 @@ use crate::id::{
     WorkflowName,
 };
 use crate::lane::Lane;
-use crate::parent::Parent;
+use crate::parent::{Parent, ParentClosePolicy};
 use crate::payload::{Json, Payload};
 use crate::queue::QueueView;
 use crate::retry::{MaxAttempts, RetryPolicy};
@@ -99,6 +99,8 @@ pub enum Command {
         name: StepName,
         /// Another input, if it is a remote step.
         input: Option<Payload>,
+        /// What the end that it undoes has ended, which runs again as well.
+        others: Option<EndedWith>,
     },
     /// Close it for good: the steps and children that it left open at this end have been ended.
     Finish(End),
@@ -394,6 +396,28 @@ impl Bound {
 pub struct End {
     pub run: u32,
     pub ended_at: Timestamp,
+}
+
+/// The steps and children of a journal that an end has ended, though the code waited for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedWith {
+    pub end: End,
+    pub names: Vec<StepName>,
+}
+
+impl EndedWith {
+    /// Those of the latest end of this execution, which has this journal.
+    pub fn of(execution: &Execution, journal: &[Entry]) -> Option<Self> {
+        let name_of = |entry: &&Entry| match &entry.what {
+            Happened::Remote { name } => Some(name.clone()),
+            Happened::Child { name, policy, left: false, .. } if *policy != ParentClosePolicy::Abandon => {
+                Some(name.clone())
+            }
+            _ => None,
+        };
+        let names = open_steps(journal).iter().filter_map(name_of).collect();
+        Some(Self { end: End::of(execution)?, names })
+    }
 }
 
 impl End {

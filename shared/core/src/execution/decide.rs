@@ -85,9 +85,9 @@ pub fn decide(execution: Option<&Execution>, command: &Command, context: &Contex
         Command::Pause => known(&|execution| pause::pause(execution, context)),
         Command::Resume => known(&|execution| pause::resume(execution, context)),
         Command::Restart(rerun) => known(&|execution| restart::decide(execution, rerun, context)),
-        Command::RetryStep { name, input } => {
-            known(&|execution| retry_step::decide(execution, name, input.as_ref(), context))
-        }
+        Command::RetryStep { name, input, others } => known(&|execution| {
+            retry_step::decide(execution, (name, input.as_ref()), others.as_ref(), context)
+        }),
         Command::Finish(end) => known(&|execution| finish::decide(execution, *end, context)),
         Command::WaitInLine { seen_version } => {
             known(&|execution| wait_in_line::decide(execution, *seen_version, context))

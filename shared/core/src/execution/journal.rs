@@ -7,6 +7,7 @@
 
 mod fate;
 mod name;
+mod open;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,10 +25,12 @@ use crate::timeout::Expired;
 
 pub use fate::{Fate, fate_of};
 pub use name::{
-    ANSWER_PREFIX, CALLBACK_PREFIX, CHILD_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX, ON_FAILURE_PREFIX,
-    PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, answered_event, awaited_event, child_of_start,
-    is_after_failure, is_own_child, is_page, is_start_of_child, is_wait_for, own_part,
+    ANSWER_PREFIX, CALLBACK_PREFIX, CHILD_PREFIX, END_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX,
+    ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, answered_event, awaited_event,
+    child_of_start, is_after_failure, is_of_handler, is_own_child, is_page, is_start_of_child, is_wait_for,
+    own_part, start_of_child,
 };
+pub use open::open_steps;
 
 /// Slots in one join item: as many as fit into one write unit.
 pub const JOIN_MAX: u16 = 100;
@@ -467,29 +470,4 @@ pub fn completed_steps(entries: &[Entry]) -> u32 {
     let is_result =
         |entry: &&Entry| matches!(entry.what, Happened::Step { outcome: StepOutcome::Completed { .. }, .. });
     u32::try_from(entries.iter().filter(is_result).count()).unwrap_or(u32::MAX)
-}
-
-/// The remote steps and children of a journal that have started and haven't ended. The latest entry of a name counts.
-pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
-    let mut open: BTreeMap<&StepName, &Entry> = BTreeMap::new();
-    for entry in entries {
-        match &entry.what {
-            Happened::Remote { name } | Happened::Child { name, .. } => {
-                open.insert(name, entry);
-            }
-            Happened::Step { name, .. } | Happened::Reopened { name, .. } => {
-                open.remove(name);
-            }
-            Happened::Attempt { .. }
-            | Happened::Captured { .. }
-            | Happened::Until { .. }
-            | Happened::Fired { .. }
-            | Happened::Event { .. }
-            | Happened::Waited { .. }
-            | Happened::EventsCleared { .. }
-            | Happened::Patches { .. }
-            | Happened::Note { .. } => {}
-        }
-    }
-    open.into_values().collect()
 }

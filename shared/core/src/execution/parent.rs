@@ -1,6 +1,8 @@
 //! Links a parent's reference to its execution.
 
 use crate::execution::Execution;
+use crate::execution::journal::is_of_handler;
+use crate::id::StepName;
 use crate::parent::{Parent, ParentClosePolicy};
 
 impl Parent {
@@ -42,5 +44,12 @@ impl Parent {
         self.execution == execution.id
             && self.incarnation == execution.incarnation
             && self.run == execution.run
+    }
+}
+
+impl Execution {
+    /// The earlier run whose work this run repeats under that name. A handler does its work for each failure.
+    pub fn repeats_as(&self, name: &StepName) -> Option<u32> {
+        self.repeats.filter(|_| !is_of_handler(name))
     }
 }

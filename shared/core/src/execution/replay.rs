@@ -20,7 +20,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Reject;
-use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED};
+use crate::execution::journal::{Entry, Happened, RESUMED, STOPPED, start_of_child};
 use crate::id::{EventName, ExecutionId, StepName};
 use crate::limits::{self, Limits};
 use crate::parent::ParentClosePolicy;
@@ -81,7 +81,7 @@ pub struct Replay {
     /// The inputs that operators gave to steps in place of the code's.
     inputs: BTreeMap<StepName, Payload>,
     /// The open children that an earlier run left, and that this run's code hasn't asked for.
-    left: BTreeMap<StepName, Entry>,
+    left: BTreeMap<ExecutionId, Entry>,
     /// Remote steps that were started in this run.
     begun: BTreeSet<StepName>,
     /// The largest fan-out since the turn started.
@@ -225,8 +225,8 @@ impl Replay {
     }
 
     /// Whether this is an open child that an earlier run has left, and that this run's code hasn't asked for.
-    pub fn is_left(&self, name: &StepName) -> bool {
-        self.left.contains_key(name)
+    pub fn is_left(&self, child: &ExecutionId) -> bool {
+        self.left.contains_key(child)
     }
 
     /// Refuses more open steps and children than the limit allows.
@@ -337,9 +337,14 @@ impl Replay {
             Happened::Reopened { name, input, .. } => {
                 self.inputs.extend(input.clone().map(|input| (name.clone(), input)));
                 *self.reopened.entry(name.clone()).or_default() += 1;
-                self.name_states.remove(name);
-                self.open.remove(name);
-                self.order.forget(name);
+                // The code was told that the child couldn't be started. Only such an end has attempts.
+                let is_refused = matches!(self.name_state(name), NameState::Ended { attempts: Some(_), .. });
+                let start = start_of_child(name).filter(|_| is_refused);
+                for name in [Some(name), start.as_ref()].into_iter().flatten() {
+                    self.name_states.remove(name);
+                    self.open.remove(name);
+                    self.order.forget(name);
+                }
             }
             Happened::Waited { name, event } => {
                 let taken = match event {
@@ -348,12 +353,12 @@ impl Replay {
                 };
                 self.set(name.clone(), NameState::Waited(taken));
             }
-            Happened::Child { name, left: true, .. } => {
-                self.left.insert(name.clone(), entry.clone());
+            Happened::Child { execution, left: true, .. } => {
+                self.left.insert(execution.clone(), entry.clone());
                 return;
             }
             Happened::Child { name, execution, policy, left: false, was_left: _ } => {
-                self.left.remove(name);
+                self.left.remove(execution);
                 let child =
                     NameState::Child { execution: execution.clone(), policy: *policy, since: entry.at };
                 self.set(name.clone(), child);

@@ -41,7 +41,7 @@ pub(super) fn update_in_slot(
     // This is done before the record is measured, because a closing record has a due slot, and again after, because a
     // new segment may have to be kept longer.
     leave_closing(before, &mut after);
-    let stay = u32::from(has_new_event(before, &after));
+    let stay = u32::from(has_entry_that_stays(before, &after));
     let size::Moved { segments: sealed, values } = size::fit(&mut after, stay, context);
     // A new segment is kept long enough. The record now says until when.
     writes.extend(retention::extend_blobs(&mut after, context.now, context.limits));
@@ -70,10 +70,12 @@ pub(super) fn update_in_slot(
     Decision { new_items, writes, effects, ..Decision::of(after, outcome) }
 }
 
-/// Whether the latest entry is an event with an id that this decision adds. It stays in the record, because only an event
-/// that is stored already may have an item which says so.
-fn has_new_event(before: &Execution, after: &Execution) -> bool {
-    after.journal.last().is_some_and(|entry| id_of_event(entry).is_some() && !before.journal.contains(entry))
+/// Whether the latest entry is one of this decision that stays in the record: an event with an id, because only an event that
+/// is stored already may have an item which says so; and a retry of a step, by which a repeated call is known.
+fn has_entry_that_stays(before: &Execution, after: &Execution) -> bool {
+    let stays =
+        |entry: &Entry| id_of_event(entry).is_some() || matches!(entry.what, Happened::Reopened { .. });
+    after.journal.last().is_some_and(|entry| stays(entry) && !before.journal.contains(entry))
 }
 
 /// An item for each event with an id that leaves the record, because its entry moves into a segment or its run is over: so

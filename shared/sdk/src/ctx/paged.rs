@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::value::RawValue;
 use tickover_core::execution::ParentClosePolicy;
-use tickover_core::execution::journal::PAGE_PREFIX;
+use tickover_core::execution::journal::{END_PREFIX, PAGE_PREFIX};
 use tickover_core::flow::FlowRequest;
 use tickover_core::id::ExecutionId;
 use tickover_service::ServiceError;
@@ -191,7 +191,7 @@ impl Mapped<'_> {
     async fn end(&self, started: usize) -> Result<(), Error> {
         let ids: Vec<String> = (0..started).map(|number| self.id(number)).collect();
         let service = self.shared.service();
-        let ends = step(format!("end:{}", self.label), move || {
+        let ends = step(format!("{END_PREFIX}{}", self.label), move || {
             let (service, ids) = (service.clone(), ids.clone());
             async move {
                 for id in ids.into_iter().filter_map(|id| ExecutionId::parse(id).ok()) {

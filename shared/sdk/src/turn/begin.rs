@@ -112,7 +112,7 @@ impl Driver {
             match result {
                 Ok(()) => {
                     let (execution, policy) = (child.execution.clone(), child.policy);
-                    let was_left = state.replay.is_left(&name);
+                    let was_left = state.replay.is_left(&execution);
                     let what = Happened::Child { name, execution, policy, left: false, was_left };
                     state.replay.push(began_at, what);
                 }

@@ -120,9 +120,11 @@ impl Facts {
         own_key(&self.own_keys, flow).map(|problem| format!("concurrency: {problem}"))
     }
 
-    /// The prefix of idempotency keys. Only a run that repeats this one's work has the same.
+    /// The prefix of idempotency keys. Only a run that repeats this one's work has the same; a handler does its work for
+    /// each failure.
     pub(crate) fn key(&self) -> String {
-        format!("{}:{}:{}", self.execution, self.incarnation, self.work)
+        let work = if self.prefix.is_empty() { self.work } else { self.run };
+        format!("{}:{}:{work}", self.execution, self.incarnation)
     }
 
     /// The identity to the outside of what has this name in the code that runs now. It is the same in each replay, and in

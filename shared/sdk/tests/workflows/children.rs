@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails if it doesn't find what it expects")]
 
+use std::future::IntoFuture as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -226,6 +227,28 @@ async fn a_childs_policy_applies_when_the_execution_closes_not_a_run() {
     assert_eq!(run.result().await.unwrap(), 7);
     env.run_until_idle().await.unwrap();
     assert_eq!(child.describe().await.unwrap().status, ExecutionStatus::Cancelled);
+}
+
+#[tickover::step(retry = "fixed(9, 1d)")]
+async fn stalls(number: u32) -> Result<u32, Failure> {
+    Err(Failure::new("down", format!("{number} isn't there yet")))
+}
+
+/// Each of its runs leaves the pages of a map of the same name.
+#[tickover::workflow]
+async fn leaves_pages(ctx: Ctx, left: u32) -> Result<u32> {
+    drop(ctx.timeout("not-yet", "1m", ctx.map("items", 0..2, stalls).paged(1).into_future()).await);
+    if left > 0 { ctx.continue_as_new(left - 1).await } else { Ok(7) }
+}
+
+#[tokio::test]
+async fn the_pages_of_all_runs_end_with_the_execution() {
+    let env = TestEnv::new().workflow(leaves_pages);
+    let run = env.submit(env.client().start(&leaves_pages, 2).id("l")).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 7);
+    let listed = env.client().list("tickover.map").await.unwrap();
+    let pages: Vec<_> = listed.executions.iter().map(|page| page.status.clone()).collect();
+    assert_eq!(pages, [ExecutionStatus::Cancelled; 6]);
 }
 
 /// Its run ends while a remote step is open.

@@ -58,7 +58,7 @@ fn env(broken: &[&str]) -> (TestEnv, Log) {
     for name in broken {
         log.breaks(name);
     }
-    let workflows = (approval, approval_first, naps, refunding, sending, receiver);
+    let workflows = (approval, approval_first, naps, (refunding, identifying, refunds), sending, receiver);
     (TestEnv::new().workflow(workflows).state(log.clone()), log)
 }
 
@@ -197,6 +197,40 @@ async fn the_code_after_a_failure_runs_whole_after_each_failure() {
     assert!(env.now().since(again) >= Millis::from_secs(300), "it sleeps again");
 }
 
+#[tickover::workflow]
+async fn refunds(ctx: Ctx, (): ()) -> Result<String> {
+    Ok(ctx.step(named("refund")).await?)
+}
+
+/// Notes under which identities it has done its work.
+async fn identified(ctx: Ctx, log: String, _: Cause) -> Result<Option<String>> {
+    let id = ctx.uuid("refund").await?;
+    let key = ctx.step(named("note")).await?;
+    ctx.child(&refunds, ()).await?;
+    ctx.send_event("tell", log.as_str(), "news", &format!("{id} {key}")).await?;
+    Ok(None)
+}
+
+#[tickover::workflow(on_failure = identified)]
+async fn identifying(ctx: Ctx, _log: String) -> Result<String> {
+    Ok(ctx.step(named("ship")).await?)
+}
+
+#[tokio::test]
+async fn the_code_after_a_failure_does_its_work_for_each_failure() {
+    let (env, log) = env(&["ship"]);
+    let to = env.submit(env.client().start(&receiver, ()).id("to")).await.unwrap();
+    let run = env.start(&identifying, "to".to_owned()).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["ship", "note", "refund"]);
+    run.rerun(Rerun::Failed).await.unwrap();
+    run.result().await.unwrap_err();
+    assert_eq!(log.lines(), ["ship", "note", "refund"]);
+    let [first, second] = to.result().await.unwrap().try_into().unwrap();
+    let parts = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    assert!(parts(&first).iter().zip(parts(&second)).all(|(one, other)| *one != other), "{first}, {second}");
+}
+
 async fn sorry(ctx: Ctx, to: String, _: Cause) -> Result<Option<()>> {
     ctx.send_event("tell", to.as_str(), "news", &"sorry").await?;
     Ok(None)
@@ -223,6 +257,36 @@ async fn an_event_of_the_code_after_a_failure_is_its_own() {
     let run = env.start(&sending, "to".to_owned()).await.unwrap();
     run.result().await.unwrap_err();
     assert_eq!(to.result().await.unwrap(), ["begun", "sorry"]);
+}
+
+#[tickover::step(remote)]
+async fn far_item(#[state] log: &Log, number: u32) -> Result<u32, Failure> {
+    log.add(number.to_string());
+    if log.is_broken("far") { Err(Failure::new("broken", "far")) } else { Ok(number) }
+}
+
+/// The first step fails at once, and the others would be tried again.
+#[tickover::workflow]
+async fn fans_out(ctx: Ctx, (): ()) -> Result<usize> {
+    let step = |number: u32| far_item(number).retry(if number == 0 { "none" } else { "fixed(9, 1h)" });
+    let steps = (0..3).map(|number| ctx.step(step(number).named(format!("far[{number}]"))));
+    Ok(futures::future::try_join_all(steps).await?.len())
+}
+
+#[tokio::test]
+async fn a_retry_of_a_step_runs_those_that_ended_with_the_execution() {
+    let log = Log::default();
+    log.breaks("far");
+    let env = TestEnv::new().workflow(fans_out).step::<far_item>().state(log.clone());
+    let run = env.start(&fans_out, ()).await.unwrap();
+    run.result().await.unwrap_err();
+    log.mend();
+    log.lines();
+    run.retry_step("far[0]").await.unwrap();
+    assert_eq!(run.result().await.unwrap(), 3);
+    let mut again = log.lines();
+    again.sort();
+    assert_eq!(again, ["0", "1", "2"]);
 }
 
 /// Counts payments over many runs: a new one for each.

@@ -124,7 +124,7 @@ impl Service {
         let again = asked.map_or(0, |parent| parent.again);
         let on_close = asked.map(|parent| parent.on_close).unwrap_or_default();
         let parent = Parent { again, on_close, ..Parent::of(execution) };
-        let is_same_work = execution.repeats.is_some() || again > 0;
+        let is_same_work = execution.repeats_as(&name).is_some() || again > 0;
         let start = StartRequest { trace: execution.trace, parent: Some(parent), ..*start };
         let started = self.start_child(start, is_same_work).await;
         (name, started.map(drop))

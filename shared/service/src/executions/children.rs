@@ -116,7 +116,7 @@ fn before<'a>(request: &StartRequest, child: &'a Execution) -> Option<&'a Execut
     asked.is_later_than(known).then_some(child)
 }
 
-const fn child_of(entry: &Entry) -> Option<&ExecutionId> {
+pub(super) const fn child_of(entry: &Entry) -> Option<&ExecutionId> {
     match &entry.what {
         Happened::Child { execution, .. } => Some(execution),
         _ => None,

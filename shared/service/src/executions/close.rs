@@ -14,7 +14,7 @@ use tickover_core::decision::{DueReply, Effect};
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Command, End, NoteProgress};
 use tickover_core::execution::decision::Reply;
-use tickover_core::execution::due::is_silent;
+use tickover_core::execution::due::{self, is_silent};
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{
@@ -87,6 +87,13 @@ impl Service {
             DueCause::Timer { due_at, again, .. } => Command::Timer { due_at, again },
             DueCause::Tick(view) => Command::Due(view),
         };
+        if let Known::Record(execution) = &known
+            && execution.is_run_of_cron()
+            && due::deadline_at(execution).is_some_and(|at| at <= self.now())
+        {
+            // Nothing would bring this write again, and only after it is the cron told of the end.
+            self.foretell(execution).await;
+        }
         let decision = Box::pin(self.drive(id, known, &command)).await?;
         let continues = closes(&decision) || continues_close(&cause, &decision, self.now());
         // If there is no execution, it was deleted meanwhile.

@@ -19,6 +19,8 @@ use tickover_core::id::{BlobId, EventName, ExecutionId, StepName};
 use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
+use super::children::child_of;
+use super::drive::CALLER_WAITS;
 use super::{EndedStep, StartedTurn, StartedWork, Suspended, ToStart};
 use crate::callbacks::Callback;
 use crate::error::ServiceError;
@@ -51,6 +53,20 @@ pub enum TurnWrite {
         reason: ReleaseReason,
         cleanup: Option<Cleanup>,
     },
+}
+
+impl TurnWrite {
+    /// The children that the turn says it has started.
+    fn children(&self) -> Vec<ExecutionId> {
+        let entries = match self {
+            Self::Record(record) => &record.entries,
+            Self::Heartbeat(entries, _) => entries,
+            Self::Suspend(suspend) => &suspend.entries,
+            Self::Close(close) => &close.entries,
+            Self::Release { .. } => return vec![],
+        };
+        entries.iter().filter_map(child_of).cloned().collect()
+    }
 }
 
 /// What came of it.
@@ -105,6 +121,51 @@ impl Service {
         write: TurnWrite,
     ) -> Result<TurnWritten, ServiceError> {
         self.check_write(&write)?;
+        let children = write.children();
+        let written = self.write_checked(id, token, seen, write).await;
+        if let Err(ServiceError::Rejected(Reject::TurnLost)) = &written
+            && let Err(error) = self.end_unrecorded(id, token, children).await
+        {
+            tracing::debug!({ crate::telemetry::field::EXECUTION_ID } = %id, %error, "started children weren't ended");
+        }
+        written
+    }
+
+    /// Ends children that a lost turn has started and can't record, if the execution has ended: its close didn't know of
+    /// them. What it does to each is what the child's own record says.
+    async fn end_unrecorded(
+        &self,
+        id: &ExecutionId,
+        token: &LeaseToken,
+        children: Vec<ExecutionId>,
+    ) -> Result<(), ServiceError> {
+        if children.is_empty() {
+            return Ok(());
+        }
+        let ended = self
+            .load_execution(id)
+            .await?
+            .filter(|execution| execution.incarnation == token.incarnation && execution.closed().is_some());
+        let Some(execution) = ended else { return Ok(()) };
+        let stop_at = self.now().plus(CALLER_WAITS);
+        for child in children {
+            let found = self.load_execution(&child).await?;
+            let policy = found
+                .and_then(|child| child.parent.filter(|of| of.is_or_was(&execution)).map(|of| of.on_close));
+            if let Some(policy) = policy {
+                self.end_child(&execution, &child, policy, stop_at).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_checked(
+        &self,
+        id: &ExecutionId,
+        token: &LeaseToken,
+        seen: Seen,
+        write: TurnWrite,
+    ) -> Result<TurnWritten, ServiceError> {
         let execution = self.turn_elsewhere(id, token).await?;
         if seen.version > execution.version || seen.entries > execution.entries() {
             return Err(Reject::field("seen", "must be what an answer about this turn had").into());
@@ -271,7 +332,9 @@ impl Service {
         for entry in open_steps(&turn.journal) {
             match &entry.what {
                 Happened::Remote { name } => remote.push(name.clone()),
-                Happened::Child { name, execution, .. } => children.push((name.clone(), execution.clone())),
+                Happened::Child { name, execution, left: false, .. } => {
+                    children.push((name.clone(), execution.clone()));
+                }
                 _ => {}
             }
         }

@@ -55,6 +55,8 @@ impl Service {
             })
             .collect();
         open.sort_by(|(one, _), (other, _)| natural::compare(one.as_str(), other.as_str()));
+        // The sort is stable: of one name, this run's comes before the child of an earlier run.
+        open.dedup_by_key(|(name, _)| *name);
         let unread = open.len().saturating_sub(READ_MAX);
         open.truncate(READ_MAX);
         let steps = open.iter().filter(|(_, child)| child.is_none()).map(|(name, _)| *name).collect();

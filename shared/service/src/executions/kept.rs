@@ -16,7 +16,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tickover_core::execution::journal::{
-    CALLBACK_PREFIX, Entry, Happened, StepOutcome, UNDO_PREFIX, child_of_start, is_after_failure, is_page,
+    CALLBACK_PREFIX, CHILD_PREFIX, END_PREFIX, Entry, Happened, PAGE_PREFIX, StepOutcome, UNDO_PREFIX,
+    child_of_start, is_after_failure, is_page,
 };
 use tickover_core::id::{EventName, StepName};
 
@@ -173,7 +174,15 @@ impl<'a> LastRun<'a> {
             && !is_failure(entry)
             && !self.steps.contains(name)
             && !is_page_again
+            && !self.is_end_of_pages(name)
             && !is_after_failure(name)
+    }
+
+    /// Whether a name is that of the step with which a map ends its open pages. The new run may begin some of them again.
+    fn is_end_of_pages(&self, name: &StepName) -> bool {
+        let Some(label) = name.as_str().strip_prefix(END_PREFIX) else { return false };
+        let page = format!("{CHILD_PREFIX}{PAGE_PREFIX}{label}[");
+        self.ends.keys().any(|name| name.as_str().starts_with(&page))
     }
 
     /// Whether a name isn't that of the start of a child, which is started again if its outcome isn't kept.
@@ -198,4 +207,25 @@ fn events_of_waits(journal: &[Entry]) -> BTreeMap<usize, usize> {
         }
     }
     taken
+}
+
+#[cfg(test)]
+mod tests {
+    use tickover_core::time::Timestamp;
+
+    use super::*;
+
+    fn completed(name: &str) -> Entry {
+        let (name, outcome) = (StepName::parse(name).unwrap(), StepOutcome::Completed { output: None });
+        let what = Happened::Step { name, outcome, attempts: Some(1), expired: None, errors: vec![] };
+        Entry { at: Timestamp::EPOCH, what }
+    }
+
+    #[test]
+    fn a_rerun_ends_the_pages_of_a_map_once_more() {
+        let journal = ["child:map:items[0]", "end:items", "end:other"].map(completed);
+        let kept = |is_same_work| preserved(&journal, &[], true, is_same_work);
+        assert_eq!(kept(true), [completed("end:other")]);
+        assert_eq!(kept(false), [completed("child:map:items[0]"), completed("end:other")]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Command, Given, Rerun};
+use tickover_core::execution::command::{Command, EndedWith, Given, Rerun};
 use tickover_core::execution::decision::Reply;
 use tickover_core::execution::journal::{Entry, Happened};
 use tickover_core::execution::{Execution, required_expiry};
@@ -65,6 +65,7 @@ impl Service {
             && execution.closed().is_none()
             && (execution.open_steps > 0
                 || execution.parent.is_some()
+                || execution.is_run_of_cron()
                 || execution.undoes
                 || execution.on_cancel.is_some())
         {
@@ -76,9 +77,10 @@ impl Service {
         Ok((execution, reply))
     }
 
-    /// Sends a message that looks after the end of an execution with steps, children, a parent, or code that runs then. No
-    /// message brings the call itself again, so without this one the tick's backstop would find what a process leaves behind that dies during it.
-    async fn foretell(&self, execution: &Execution) {
+    /// Sends a message that looks after the end of an execution with steps, children, a parent, a cron, or code that runs
+    /// then. No message brings the call itself again, so without this one the tick's backstop would find what a process
+    /// leaves behind that dies during it.
+    pub(super) async fn foretell(&self, execution: &Execution) {
         if self.has_timers() {
             let timer = Timer::beforehand(execution.id.clone().into(), self.now());
             let messages: Vec<_> = outgoing(&Wake::Timer(timer), LOOKED_AFTER).into_iter().collect();
@@ -231,8 +233,9 @@ impl Service {
             Some(input) => Some(self.input_of_step(&execution, &journal, &name, input).await?),
             None => None,
         };
+        let others = EndedWith::of(&execution, &journal);
         let record = Known::Record(Box::new(execution));
-        let command = self.operated(Command::RetryStep { name, input }).if_ended_by(ended_by);
+        let command = self.operated(Command::RetryStep { name, input, others }).if_ended_by(ended_by);
         self.reopen(id, record, command).await
     }
 

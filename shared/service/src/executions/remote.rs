@@ -186,8 +186,8 @@ impl Service {
         let flow = recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
         // If a key can't be read, the claim finds out.
         let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
-        let (step_name, work) = (Some(step.name), execution.repeats);
-        let parent = Parent { step: step_name, work, slot: step.slot, ..Parent::of(execution) };
+        let work = execution.repeats_as(&step.name);
+        let parent = Parent { step: Some(step.name), work, slot: step.slot, ..Parent::of(execution) };
         let command = Command::Schedule(Box::new(Schedule {
             id: id.clone(),
             incarnation: self.new_incarnation(),

@@ -79,6 +79,7 @@ pub(super) fn run_again(
     new_run(&mut after, &rerun.preserved, context.now);
     // Whoever cancels it before its first turn has what is kept undone: only the code knows whether that is anything.
     after.undoes = rerun.preserved.iter().any(|entry| matches!(entry.what, Happened::Step { .. }));
+    after.first_run = execution.takes_terms().then_some(after.run);
     after.repeats = rerun.is_same_work.then(|| execution.work());
     // What has a token goes on with the results that are kept, whatever is done once more.
     let keeps_callbacks = rerun.preserved.iter().any(|entry| is_start_of_callback(&entry.what));

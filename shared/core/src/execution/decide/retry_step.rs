@@ -2,6 +2,7 @@
 
 use crate::command::Context;
 use crate::error::Reject;
+use crate::execution::command::{End, EndedWith};
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::journal::{Entry, Happened, UNDO_PREFIX};
 use crate::execution::update::{expired_or_unchanged, update};
@@ -15,8 +16,8 @@ use super::restart::{CLEANED_UP, reopened, repeated};
 
 pub(super) fn decide(
     execution: &Execution,
-    name: &StepName,
-    input: Option<&Payload>,
+    (name, input): (&StepName, Option<&Payload>),
+    others: Option<&EndedWith>,
     context: &Context<'_>,
 ) -> Decision {
     let after_expiry = closing::expire(execution, context);
@@ -33,9 +34,8 @@ pub(super) fn decide(
         return update(execution, after_expiry, context, Err(reject));
     }
     let mut after = execution.clone();
-    let by = context.by.cloned().map(Box::new);
-    let what = Happened::Reopened { name: name.clone(), by, input: input.cloned() };
-    append::append(&mut after, &[Entry { at: context.now, what }]);
+    reopen_others(&mut after, name, others, context);
+    append::append(&mut after, &[reopened_entry(name, input, context)]);
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         // Its code is stopped again, and the rest is undone.
@@ -45,6 +45,29 @@ pub(super) fn decide(
         return reopened(execution, after, context);
     }
     update(execution, after, context, Ok(Reply::Changed { changed: true }))
+}
+
+/// What was ended with the execution runs again too: its outcome would be that end, and the code would fail by it.
+fn reopen_others(
+    execution: &mut Execution,
+    step: &StepName,
+    others: Option<&EndedWith>,
+    context: &Context<'_>,
+) {
+    let Some(EndedWith { names, .. }) = others.filter(|others| End::of(execution) == Some(others.end)) else {
+        return;
+    };
+    let entries: Vec<Entry> =
+        names.iter().filter(|name| *name != step).map(|name| reopened_entry(name, None, context)).collect();
+    append::append(execution, &entries);
+    // None of them is open until the code starts it again.
+    let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+    execution.open_steps = execution.open_steps.saturating_sub(count);
+}
+
+fn reopened_entry(name: &StepName, input: Option<&Payload>, context: &Context<'_>) -> Entry {
+    let by = context.by.cloned().map(Box::new);
+    Entry { at: context.now, what: Happened::Reopened { name: name.clone(), by, input: input.cloned() } }
 }
 
 fn refusal(execution: &Execution, name: &StepName, context: &Context<'_>) -> Option<Reject> {

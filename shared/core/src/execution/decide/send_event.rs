@@ -13,7 +13,8 @@ pub(super) fn decide(execution: &Execution, event: &SendEvent, context: &Context
     let after_expiry = closing::expire(execution, context);
     let current = after_expiry.as_ref().unwrap_or(execution);
     let is_known = event.known || event.id.as_ref().is_some_and(|id| holds(current, id));
-    if let Some(closed) = current.closed() {
+    let may_have_left = event.id.is_some() && event.seen != current.stage() && !is_known;
+    if let Some(closed) = current.closed().filter(|_| !may_have_left) {
         let reject = Reject::ExecutionClosed { status: closed.outcome.status() };
         let outcome = if is_known { Ok(Reply::EventSent { duplicate: true }) } else { Err(reject) };
         return expired_or_unchanged(execution, after_expiry, context, outcome);

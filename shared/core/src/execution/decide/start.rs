@@ -178,6 +178,7 @@ fn blank(start: &Start, context: &Context<'_>) -> Execution {
         run: 1,
         repeats: None,
         callbacks: None,
+        first_run: None,
         run_started_at: available_at,
         input: None,
         details: None,

@@ -191,7 +191,8 @@ fn apply_terms(execution: &mut Execution, terms: &CodeTerms) {
     let CodeTerms { timeouts: ExecutionTimeouts { execution: whole, run }, on_failure, attempts } = terms;
     let timeouts = &mut execution.timeouts;
     *timeouts = ExecutionTimeouts { execution: timeouts.execution.or(*whole), run: timeouts.run.or(*run) };
-    execution.deadline_at = timeouts.execution.map(|timeout| execution.created_at.plus(timeout));
+    let started_at = if execution.run == 1 { execution.created_at } else { execution.run_started_at };
+    execution.deadline_at = timeouts.execution.map(|timeout| started_at.plus(timeout));
     execution.run_deadline_at = timeouts.run.map(|timeout| execution.run_started_at.plus(timeout));
     execution.on_failure = execution.on_failure.or(*on_failure);
     execution.attempt = execution.attempt.or(attempts.map(RunAttempt::first_of));
@@ -204,7 +205,7 @@ impl Execution {
         let is_by_code =
             |entry: &Entry| !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
         let has_begun = self.sealed.is_some() || self.journal.iter().any(is_by_code);
-        self.run == 1 && !has_begun && self.failing.is_none()
+        self.run == self.first_run.unwrap_or(1) && !has_begun && self.failing.is_none()
     }
 
     /// Whether the limits that the code asks for apply: no turn has begun, and the start named none.

@@ -23,6 +23,8 @@ pub const START_PREFIX: &str = "start:";
 
 /// The prefix after [`CHILD_PREFIX`] of the names of a paged map's pages.
 pub const PAGE_PREFIX: &str = "map:";
+/// The prefix of the names of steps with which paged maps that have failed end their open pages: `end:items`.
+pub const END_PREFIX: &str = "end:";
 /// The workflow of a paged map's pages.
 pub const PAGE_WORKFLOW: &str = "tickover.map";
 
@@ -35,9 +37,14 @@ pub fn own_part(name: &StepName) -> &str {
     rest.and_then(|rest| rest.split_once(':')).map_or(name, |(_, rest)| rest)
 }
 
+/// Whether a name is that of a handler of failures or cancellations.
+pub fn is_of_handler(name: &StepName) -> bool {
+    own_part(name) != name.as_str()
+}
+
 /// Whether a name is that of code that ran after a failure or a cancellation, or that undid a step.
 pub fn is_after_failure(name: &StepName) -> bool {
-    name.as_str().starts_with(UNDO_PREFIX) || own_part(name) != name.as_str()
+    name.as_str().starts_with(UNDO_PREFIX) || is_of_handler(name)
 }
 
 /// The event that is awaited under this name.
@@ -69,6 +76,13 @@ pub fn is_start_of_child(name: &StepName) -> bool {
 /// The name of the child, without the failure handler's prefix, whose start is awaited under this name.
 pub fn child_of_start(name: &StepName) -> Option<&str> {
     own_part(name).strip_prefix(START_PREFIX).filter(|child| child.starts_with(CHILD_PREFIX))
+}
+
+/// The name under which the start of the child of this name is awaited.
+pub fn start_of_child(name: &StepName) -> Option<StepName> {
+    let own = own_part(name);
+    let handler = name.as_str().strip_suffix(own)?;
+    is_own_child(name).then(|| StepName::parse(format!("{handler}{START_PREFIX}{own}")).ok())?
 }
 
 /// Whether a wait is for this event. The SDK names a wait after its event, and numbers the further ones: `event:name`,
@@ -104,6 +118,9 @@ mod tests {
         assert_eq!(answered_event(&name("on_failure:answer:add-7")), Some("add-7"));
         assert_eq!(answered_event(&name("add-7")), None);
         assert_eq!(child_of_start(&name("on_failure:start:child:a")), Some("child:a"));
+        assert_eq!(start_of_child(&name("on_failure:child:a")), Some(name("on_failure:start:child:a")));
+        assert_eq!(start_of_child(&name("child:a")), Some(name("start:child:a")));
+        assert_eq!(start_of_child(&name("a")), None);
         assert!(is_page(&name("child:map:items[0]")) && !is_page(&name("child:a")));
         assert!(is_own_child(&name("on_failure:child:a")) && !is_own_child(&name("execution:child:a")));
     }

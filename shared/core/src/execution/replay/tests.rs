@@ -238,6 +238,44 @@ fn children_are_open_until_they_end() {
 }
 
 #[test]
+fn a_child_of_an_earlier_run_is_left_until_the_code_asks_for_the_same_execution() {
+    let id = |text: &str| crate::id::ExecutionId::parse(text).unwrap();
+    let page = |child: &str, left: bool, was_left: bool| Happened::Child {
+        name: name("child:map:items[0]"),
+        execution: id(child),
+        policy: ParentClosePolicy::Terminate,
+        left,
+        was_left,
+    };
+    let mut replay = replay([page("old", true, false)]);
+    assert!(replay.is_left(&id("old")) && !replay.is_left(&id("new")));
+    // This run's page of the same name is another execution.
+    replay.push(NOW, page("new", false, false));
+    let next: Vec<Happened> = replay.left_to_next().into_iter().map(|entry| entry.what).collect();
+    assert_eq!(next, [page("old", true, false), page("new", true, false)]);
+    replay.push(NOW, page("old", false, true));
+    assert!(!replay.is_left(&id("old")));
+}
+
+#[test]
+fn a_retry_of_a_child_that_was_refused_forgets_that_its_start_was_awaited() {
+    let end = |attempts| Happened::Step {
+        name: name("child:a"),
+        outcome: StepOutcome::Cancelled,
+        attempts,
+        expired: None,
+        errors: vec![],
+    };
+    let again = || Happened::Reopened { name: name("child:a"), by: None, input: None };
+    let refused = replay([end(Some(1)), fired("start:child:a"), again()]);
+    assert!(refused.name_state(&name("start:child:a")).is_fresh());
+    assert_eq!(refused.undelivered_outcomes().count(), 0);
+    // A child that was started and has failed was told to have started.
+    let failed = replay([fired("start:child:a"), end(None), again()]);
+    assert!(!failed.name_state(&name("start:child:a")).is_fresh());
+}
+
+#[test]
 fn limits_are_enforced_and_warned_of_once_at_four_fifths() {
     let limits = Limits { journal_entries: 5, open_steps: 2, ..Limits::default() };
     let three = ["a", "b", "c"].map(completed);

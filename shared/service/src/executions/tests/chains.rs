@@ -12,7 +12,8 @@ use super::mortal::NEVER;
 use super::scene::{DAY, Scene, event, id, name};
 use super::{fanned_out, remote_id};
 use crate::error::ServiceError;
-use crate::executions::{StartRequest, StartedTurn};
+use crate::executions::{Seen, StartRequest, StartedTurn, TurnWrite};
+use crate::lease::LeaseToken;
 
 /// The most writes of one call: a page of 50 with the record of its progress, and the writes of an end.
 const WRITES_MAX: u64 = 120;
@@ -123,6 +124,33 @@ async fn an_execution_that_has_the_id_of_a_child_by_now_goes_on_when_the_parent_
     scene.service.terminate(&id("e")).await.unwrap();
     assert!(is_ended(&scene.execution("e").await) && is_ended(&scene.execution(child).await));
     assert!(scene.execution("child-0").await.closed().is_none());
+}
+
+#[tokio::test]
+async fn a_child_that_a_turn_elsewhere_has_started_and_cannot_record_ends_with_its_parent() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let mut entries = vec![];
+    for (called, on_close) in [("ends", ParentClosePolicy::Terminate), ("stays", ParentClosePolicy::Abandon)]
+    {
+        let (workflow, queue) =
+            (WorkflowName::parse("packing").unwrap(), QueueName::parse("unserved").unwrap());
+        let parent = Parent { on_close, ..Parent::of(&turn.execution) };
+        let (child, parent) = (Some(id(called)), Some(parent));
+        let request = StartRequest { id: child, parent, ..StartRequest::new(workflow, queue) };
+        scene.service.start(request).await.unwrap();
+        let (name, policy) = (name(called), ParentClosePolicy::Terminate);
+        let what = Happened::Child { name, execution: id(called), policy, left: false, was_left: false };
+        entries.push(Entry { at: turn.execution.created_at, what });
+    }
+    scene.service.terminate(&id("e")).await.unwrap();
+    let token = LeaseToken { incarnation: turn.execution.incarnation, lease: turn.lease, receipt: None };
+    let seen = Seen { version: turn.execution.version, entries: 0 };
+    let write = TurnWrite::Heartbeat(entries, None);
+    let written = scene.service.write_turn(&id("e"), &token, seen, write).await;
+    assert!(matches!(written, Err(ServiceError::Rejected(Reject::TurnLost))), "{written:?}");
+    assert!(is_ended(&scene.execution("ends").await));
+    assert!(scene.execution("stays").await.closed().is_none());
 }
 
 #[tokio::test]

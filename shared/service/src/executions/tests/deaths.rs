@@ -4,7 +4,8 @@
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::Cleanup;
 use tickover_core::execution::{ExecutionState, ExecutionTimeouts};
-use tickover_core::id::WorkflowName;
+use tickover_core::flow::FlowRequest;
+use tickover_core::id::{CronId, WorkflowName};
 
 use super::chains::{assert_steps_ended, family, with_children};
 use super::mortal::NEVER;
@@ -127,4 +128,42 @@ async fn the_children_of_an_execution_end_in_time_after_the_death_of_the_tick_th
             return assert!(made > 6, "{made}");
         }
     }
+}
+
+/// An execution with a deadline in 10 minutes, whose cron starts its next run when it ends.
+async fn run_of_a_cron(scene: &Scene) {
+    let flow = FlowRequest { cron: Some(CronId::parse("nightly").unwrap()), ..FlowRequest::default() };
+    let timeouts = ExecutionTimeouts { execution: Some(Millis::from_secs(600)), run: None };
+    let request = StartRequest {
+        id: Some(id("e")),
+        flow: Box::new(flow),
+        timeouts,
+        ..StartRequest::new(WorkflowName::parse("orders").unwrap(), queue())
+    };
+    scene.service.start(request).await.unwrap();
+}
+
+/// Whether its cron learns of the end though the first message about it is lost with its process.
+async fn is_told_again(scene: &Scene) -> bool {
+    assert!(scene.execution("e").await.closed().is_some());
+    assert_eq!(scene.lose_timers().await, 1);
+    scene.look_after_calls();
+    scene.advance(LEASE);
+    scene.lose_timers().await == 1
+}
+
+#[tokio::test]
+async fn a_cron_learns_of_the_end_of_its_run_in_time_after_a_death() {
+    for how in [How::Cancel, How::Terminate] {
+        let scene = Scene::new();
+        run_of_a_cron(&scene).await;
+        end(&scene, "e", how).await;
+        assert!(is_told_again(&scene).await, "{how:?}");
+    }
+    let scene = Scene::new();
+    run_of_a_cron(&scene).await;
+    scene.advance(600);
+    scene.lose_timers().await;
+    scene.tick().await.unwrap();
+    assert!(is_told_again(&scene).await);
 }

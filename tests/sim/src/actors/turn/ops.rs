@@ -339,9 +339,7 @@ impl RunningTurn<'_> {
             };
             let is_same_work = self.execution.repeats.is_some() || again > 0;
             self.process.start_child(request, is_same_work).await?;
-            let of = &name;
-            let is_left =
-                |entry: &Entry| matches!(&entry.what, Happened::Child { name, left: true, .. } if name == of);
+            let is_left = |entry: &Entry| matches!(&entry.what, Happened::Child { execution, left: true, .. } if *execution == id);
             let was_left = self.journal.iter().any(is_left);
             self.push(Happened::Child { name, execution: id, policy, left: false, was_left });
             // It hasn't ended as far as this turn knows.

@@ -37,16 +37,14 @@ fn told(before: &Execution, ruling: &Ruling) -> [Option<Timestamp>; 2] {
     let Command::StartTurn(take) = &ruling.command else { return [None; 2] };
     let from_outside = |entry: &Entry| matches!(entry.what, Happened::Event { .. } | Happened::Note { .. });
     let has_begun = before.sealed.is_some() || !before.journal.iter().all(from_outside);
-    if before.run > 1 || has_begun || before.failing.is_some() {
+    if before.run != before.first_run.unwrap_or(1) || has_begun || before.failing.is_some() {
         return [None; 2];
     }
     let timeouts = take.terms.timeouts;
     let whole = timeouts.execution.filter(|_| before.deadline_at.is_none());
     let run = timeouts.run.filter(|_| before.run_deadline_at.is_none());
-    [
-        whole.map(|timeout| before.created_at.plus(timeout)),
-        run.map(|timeout| before.run_started_at.plus(timeout)),
-    ]
+    let started_at = if before.run == 1 { before.created_at } else { before.run_started_at };
+    [whole.map(|timeout| started_at.plus(timeout)), run.map(|timeout| before.run_started_at.plus(timeout))]
 }
 
 /// A record that is too large leaves out deadlines that don't count any more.

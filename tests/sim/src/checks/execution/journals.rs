@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tickover_core::execution::ParentClosePolicy;
 use tickover_core::execution::command::{Command, EndedChild, Ending, Rerun};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
-use tickover_core::id::StepName;
+use tickover_core::id::{ExecutionId, StepName};
 
 use super::found;
 use super::story::{Step, Stories};
@@ -55,7 +55,7 @@ fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violati
     }
     let mut carried: Vec<&Entry> = new.iter().copied().filter(|entry| !is_note(entry)).collect();
     // Events stay in order. Children have none.
-    carried.sort_by_key(|entry| left_name(entry));
+    carried.sort_by_key(|entry| left_child(entry));
     let carried: Vec<String> = carried.into_iter().map(entry).collect();
     let expected: Vec<String> = expected.iter().map(entry).collect();
     let what = || format!("it begins with {carried:?}, not with {expected:?}");
@@ -64,12 +64,14 @@ fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violati
 
 /// The open children that end with the execution, as the next run begins with them.
 fn left_open(whole: &[Entry]) -> Vec<Entry> {
-    let mut open: BTreeMap<&StepName, Entry> = BTreeMap::new();
+    let (mut open, mut left) = (BTreeMap::<&StepName, Entry>::new(), BTreeMap::<&ExecutionId, Entry>::new());
     for entry in whole {
         match &entry.what {
-            Happened::Child { name, execution, policy, .. } => {
-                let (of, execution, policy) = (name.clone(), execution.clone(), *policy);
-                let what = Happened::Child { name: of, execution, policy, left: true, was_left: false };
+            Happened::Child { execution, left: true, .. } => drop(left.insert(execution, entry.clone())),
+            Happened::Child { name, execution: of, policy, .. } => {
+                left.remove(of);
+                let (called, execution, policy) = (name.clone(), of.clone(), *policy);
+                let what = Happened::Child { name: called, execution, policy, left: true, was_left: false };
                 open.insert(name, Entry { at: entry.at, what });
             }
             Happened::Step { name, .. } | Happened::Reopened { name, .. } => drop(open.remove(name)),
@@ -77,12 +79,14 @@ fn left_open(whole: &[Entry]) -> Vec<Entry> {
         }
     }
     let ends = |entry: &Entry| matches!(&entry.what, Happened::Child { policy, .. } if *policy != ParentClosePolicy::Abandon);
-    open.into_values().filter(ends).collect()
+    let mut next: Vec<Entry> = open.into_values().chain(left.into_values()).filter(ends).collect();
+    next.sort_by(|one, other| left_child(one).cmp(&left_child(other)));
+    next
 }
 
-const fn left_name(entry: &Entry) -> Option<&StepName> {
+const fn left_child(entry: &Entry) -> Option<(&StepName, &ExecutionId)> {
     match &entry.what {
-        Happened::Child { name, left: true, .. } => Some(name),
+        Happened::Child { name, execution, left: true, .. } => Some((name, execution)),
         _ => None,
     }
 }

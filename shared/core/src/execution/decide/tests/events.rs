@@ -75,6 +75,20 @@ fn an_event_with_an_id_is_recorded_once() {
         bound: None,
     };
     execution().started().apply(&Command::SendEvent(known)).replies(KNOWN).changes_nothing();
+    // It may have left the record since the call looked for it. The call looks again, also if that was at the end.
+    let unknown = SendEvent {
+        name: event("go"),
+        id: Some(event_id("3")),
+        payload: None,
+        known: false,
+        seen: (1, 1),
+        trace: None,
+        bound: None,
+    };
+    let looks_again = Reply::Changed { changed: false };
+    let scene =
+        execution().started().apply(&Command::SendEvent(unknown.clone())).replies(looks_again.clone());
+    scene.terminate().apply(&Command::SendEvent(unknown)).replies(looks_again).changes_nothing();
 }
 
 #[test]

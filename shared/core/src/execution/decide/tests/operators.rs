@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::payload::{BlobRef, Json, Payload};
 
 use super::super::restart::CLEANED_UP;
-use super::fixture::{Scene, blob, done, done_aside, execution, remote, t};
+use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t};
 use super::lifecycle::{SPENT, TAKEN};
 
 const CHANGED: Reply = Reply::Changed { changed: true };
@@ -242,6 +242,23 @@ fn a_step_by_which_the_execution_failed_runs_again_in_the_same_run() {
     assert_eq!((scene.record().run, scene.journal().len()), (1, 2));
     assert!(matches!(&scene.journal()[1].what, Happened::Reopened { name, .. } if name.as_str() == "charge"));
     scene.start_turn("b").replies(TAKEN).complete("b").is(Status::Completed);
+}
+
+#[test]
+fn what_the_end_of_the_execution_has_ended_runs_again_with_the_step() {
+    let entries = vec![remote("charge[0]"), remote("charge[1]"), child("order-8"), ended("charge[1]")];
+    let scene = execution().started().start_turn("a").record_entries("a", entries);
+    let scene = scene.fail_by_step("a", "charge[1]").finish().has_ended().at("1h");
+    let scene = scene.retry_step("charge[1]").replies(CHANGED);
+    assert_eq!(scene.record().open_steps, 0);
+    let again: Vec<_> = scene.journal().iter().filter_map(reopened).collect();
+    assert_eq!(again, ["charge[0]", "order-8", "charge[1]"]);
+    scene.retry_step("charge[1]").replies(UNCHANGED).changes_nothing();
+}
+
+fn reopened(entry: &Entry) -> Option<String> {
+    let Happened::Reopened { name, .. } = &entry.what else { return None };
+    Some(name.to_string())
 }
 
 #[test]

@@ -60,3 +60,19 @@ fn a_deadline_of_the_code_that_has_already_passed_ends_the_execution_without_a_t
     assert!(scene.record().failing.is_some());
     scene.take_with("b", terms()).replies(TAKEN);
 }
+
+#[test]
+fn what_the_code_says_applies_to_a_run_of_an_operator_if_none_before_it_had_begun() {
+    let again = || execution().started().terminate().at("2h").restart(vec![]);
+    let scene = again().at("121m").take_with("a", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [Some(t("3h")), Some(t("130m"))]);
+    assert_eq!(scene.record().on_failure, Some(span("5m")));
+    // Also if that one hasn't begun either, but not in a run that follows.
+    let scene = again().terminate().restart(vec![]).take_with("a", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [Some(t("3h")), Some(t("130m"))]);
+    let scene = again().start_turn("a").continue_as_new("a", vec![]).take_with("b", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [None, None]);
+    let begun = execution().started().start_turn("a").record_entries("a", vec![done("one", "1")]);
+    let scene = begun.terminate().restart(vec![]).take_with("b", terms()).replies(TAKEN);
+    assert_eq!(bounds(&scene), [None, None]);
+}

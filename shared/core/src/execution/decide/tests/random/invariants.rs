@@ -142,7 +142,9 @@ fn check_deadlines(
             .journal
             .iter()
             .any(|entry| !matches!(entry.what, Happened::Event { .. } | Happened::Note { .. }));
-    let may_come = matches!(command, Command::StartTurn(_)) && before.run == 1 && !has_begun;
+    let may_come =
+        matches!(command, Command::StartTurn(_)) && before.run == before.first_run.unwrap_or(1) && !has_begun;
+    let started_at = if before.run == 1 { before.created_at } else { before.run_started_at };
     let check =
         |what: &str, was: Option<Timestamp>, is: Option<Timestamp>, from: Timestamp, span: Option<Millis>| {
             let came = may_come && was.is_none() && is == span.map(|span| from.plus(span));
@@ -152,7 +154,7 @@ fn check_deadlines(
     if restarted {
         assert_eq!(after.deadline_at, timeouts.execution.map(|span| context.now.plus(span)));
     } else {
-        check("the", before.deadline_at, after.deadline_at, before.created_at, timeouts.execution);
+        check("the", before.deadline_at, after.deadline_at, started_at, timeouts.execution);
     }
     if decision.reply() == Ok(&Reply::Bounced { taken: true }) {
         // The last request of a burst has a run of its own.

@@ -143,7 +143,7 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         Command::Resume,
         Command::Unpark,
         Command::Unpark,
-        Command::RetryStep { name: super::super::fixture::name("step-1"), input: None },
+        Command::RetryStep { name: super::super::fixture::name("step-1"), input: None, others: None },
     ]);
     prop_oneof![
         1 => any::<bool>().prop_map(|same_call| Step::StartAgain { same_call }),
