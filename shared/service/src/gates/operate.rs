@@ -61,8 +61,8 @@ pub struct LimitHolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsAt {
     pub limit: LimitView,
-    /// Its position in the line, from 1; absent if it is behind all that are counted, or isn't in the line yet. Who needs a
-    /// place at several keys waits in the line of the scarcest, whichever of them has no place.
+    /// Its position in the line, from 1; absent if it is behind all that are counted, isn't in the line yet, or if another
+    /// stands there for it, because the line in which it waits is that of another of its keys.
     pub position: Option<usize>,
 }
 
@@ -151,22 +151,22 @@ impl Service {
 
     /// The first of these keys that has no place for it. If all have one, it is on its way from the line in which it stands.
     async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
-        let (mut full, mut position, mut home) = (None, None, None);
+        let mut home = None;
         for gated in gates {
             let Some((limit, line)) = self.line_of(&GateId::from(&gated.key), COUNTED_MAX).await? else {
                 continue;
             };
             let has_place = limit.holders.iter().any(|one| one.owner == *owner);
             let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
-            let here = line.iter().position(|one| one.owner == *owner).filter(|at| line[*at].home.is_none());
-            position = position.or(here.map(|at| at + 1));
-            if !has_place && is_full {
-                full = full.or(Some(limit));
-            } else if !has_place && here.is_some() {
-                home = Some(limit);
+            let position = line.iter().position(|one| one.owner == *owner).map(|at| at + 1);
+            let waits_at = WaitsAt { limit, position };
+            match (has_place, is_full, position) {
+                (false, true, _) => return Ok(Some(waits_at)),
+                (false, false, Some(_)) => home = Some(waits_at),
+                (_, _, _) => {}
             }
         }
-        Ok(full.or(home).map(|limit| WaitsAt { limit, position }))
+        Ok(home)
     }
 
     async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {

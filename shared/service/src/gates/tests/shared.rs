@@ -99,6 +99,25 @@ async fn a_day_of_waiting_for_a_shared_key_costs_no_write_and_no_message() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_a_shared_key_names_that_key_and_the_key_says_that_some_wait() {
+    let scene = Scene::new();
+    let _running = scene.fill_smtp().await;
+    let mut found = vec![];
+    for _ in 0..2 {
+        scene.advance(1);
+        let id = scene.add(mail_of(1)).await;
+        let waits_at = scene.service.waits_at(&scene.found(&id).await).await.unwrap().unwrap();
+        found.push((waits_at.limit.key, waits_at.position));
+    }
+    // The first one stands there for both.
+    assert_eq!(found, [("smtp".to_owned(), Some(1)), ("smtp".to_owned(), None)]);
+    let (limits, more) = scene.service.full_keys().await.unwrap();
+    let limits: Vec<_> = limits.iter().map(|one| (one.key.as_str(), one.waiting.len(), one.more)).collect();
+    // Nobody has needed a place of the customer yet, so its key has no record.
+    assert_eq!((limits, more), (vec![("smtp", 1, true)], false));
+}
+
+#[tokio::test]
 async fn one_that_stood_for_others_and_was_cancelled_leaves_its_place_to_the_next_of_them() {
     let scene = Scene::new();
     let running = scene.fill_smtp().await;
