@@ -35,10 +35,10 @@ pub use extend::{extend, free, withdraw};
 pub use line::{Branch, Position, Waiter, Waiting};
 pub use offer::{Absent, Candidate, offer};
 pub use pace::{
-    AskedStart, BEGINS_WITHIN, Pacing, StartFor, confirm_start, count_start, give_start_back, next_start,
-    pacing, reserve_start, reset_rate,
+    AskedStart, BEGINS_WITHIN, Pacing, confirm_start, give_start_back, next_start, pacing, reserve_start,
+    reset_rate,
 };
-pub use rate::{Counted, RateState, Reservation};
+pub use rate::{RateState, Reservation};
 pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};
 
 /// The version of the stored format. Readers refuse every other version with an error and never rewrite it.

@@ -32,6 +32,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::executions::StartedTurn;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
+use tokio::sync::watch;
 
 use crate::backend::Backend;
 use crate::registry::Registry;
@@ -46,6 +47,8 @@ pub(crate) const HANDLER: Millis = Millis::from_secs(15 * 60);
 pub(crate) struct TurnSettings {
     /// The end of the invocation that it runs in, minus the time that releasing the turn takes.
     pub(crate) limit_at: Option<Timestamp>,
+    /// Where the worker asks the turn to write what it has and to end.
+    pub(crate) asked_to_end: Option<watch::Receiver<bool>>,
     /// How long the code may wait for a future that isn't of its context.
     pub(crate) foreign_wait_max: Millis,
     /// Waits before a retry of up to this length are spent in the turn. For longer waits the turn is suspended.
@@ -58,6 +61,7 @@ impl Default for TurnSettings {
     fn default() -> Self {
         Self {
             limit_at: None,
+            asked_to_end: None,
             foreign_wait_max: Millis::from_secs(60),
             in_place: Millis::from_secs(5),
             heartbeat: None,

@@ -43,6 +43,9 @@ const PAUSE: Millis = Millis::from_secs(1);
 /// How long a stopping worker waits for the answer of its last claim.
 const LAST_CLAIM_WAIT: Millis = Millis::from_secs(2);
 
+/// How long a stopping worker waits after the grace period until its turns have written what they have.
+const LAST_WRITES_WAIT: Millis = Millis::from_secs(2);
+
 /// Claims turns and tasks and runs them. Cheap to clone.
 #[derive(Clone)]
 pub struct Worker {
@@ -272,15 +275,22 @@ impl Worker {
         join_all(found.map(|work| Leased::of(&work).give_back(&self.service, false))).await;
     }
 
-    /// Finishes the work in flight. Work that isn't done after the grace period is stopped and released.
+    /// Finishes the work in flight. Work that isn't done after the grace period is stopped and released: turns write first
+    /// what has ended in them, so that it doesn't run again.
     async fn finish(&self, running: FuturesUnordered<BoxFuture<'static, Finished>>) {
         let over = self.service.now().plus(self.settings.grace);
         let grace = pin!(self.service.clock().sleep_until(over));
         let rest = Box::pin(running.collect::<Vec<_>>());
         if let Either::Right(((), rest)) = select(rest, grace).await {
-            drop(rest);
+            tracing::warn!(
+                count = self.in_flight.count(),
+                "not everything could be finished: it is given back"
+            );
+            let turns = pin!(self.in_flight.ask_turns_to_end());
+            let moment = self.service.now().plus(LAST_WRITES_WAIT);
+            let alarm = pin!(self.service.clock().sleep_until(moment));
+            drop(select(rest, select(turns, alarm)).await);
             let leased = self.in_flight.empty();
-            tracing::warn!(count = leased.len(), "not everything could be finished: it is given back");
             join_all(leased.into_iter().map(|leased| leased.give_back(&self.service, true))).await;
         }
     }
@@ -321,9 +331,10 @@ impl Worker {
     }
 
     /// Starts a turn, with these settings, or a task.
-    fn start(&self, work: Work, settings: TurnSettings) -> BoxFuture<'static, Finished> {
+    fn start(&self, work: Work, mut settings: TurnSettings) -> BoxFuture<'static, Finished> {
         let worker = self.clone();
         let guard = self.in_flight.hold(Leased::of(&work));
+        settings.asked_to_end = Some(guard.asked_to_end());
         in_its_own_task(async move {
             let finished = match work {
                 Work::Turn(taken) => Finished::Turn(worker.turn(*taken, &settings).await),

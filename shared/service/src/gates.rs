@@ -20,9 +20,7 @@ use tickover_core::decision::{Condition, FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
-use tickover_core::gate::{
-    self, AskedStart, GRACE, Gate, Places, Reservation, StartFor, Take, Taken, version_mark,
-};
+use tickover_core::gate::{self, AskedStart, GRACE, Gate, Places, Reservation, Take, Taken, version_mark};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -68,13 +66,11 @@ enum Act<'a> {
         /// The mark of its branch, if it has come: its workers aren't absent.
         came: Option<u32>,
     },
-    /// Starts are to be spread by the key's rate.
+    /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
     Reserve {
         asked: &'a [AskedStart],
-        of: StartFor,
+        first: bool,
     },
-    /// One begins with a start that was reserved.
-    CountStart,
     /// A reserved start isn't needed.
     GiveBack(&'a Reservation),
     /// An operator has all starts of the key forgotten.
@@ -104,7 +100,6 @@ impl Act<'_> {
             | Self::Patrol => true,
             Self::Free { .. }
             | Self::Withdraw { .. }
-            | Self::CountStart
             | Self::GiveBack(_)
             | Self::ResetRate
             | Self::Pin(None)
@@ -126,7 +121,6 @@ impl Act<'_> {
             Self::Take(_)
             | Self::Extend { .. }
             | Self::Reserve { .. }
-            | Self::CountStart
             | Self::GiveBack(_)
             | Self::ResetRate => false,
         }
@@ -224,6 +218,7 @@ impl Service {
                 Box::pin(self.publish(hints)).await;
             }
             self.delete_left_over(id, &found.left_over).await;
+            let is_cut = found.has_seen_many_in_vain();
             self.relieve(id, found.relieved_by(&called)).await;
             self.wait_again(found.lost).await;
             // A request may have raised the limit, or come from a queue that was called in vain: others of it wait. Or a
@@ -236,7 +231,7 @@ impl Service {
                         || act.comes_uncalled(before)
                 });
             let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look(_)));
-            let looks_again = record.is_some() && (looks_on || has_more);
+            let looks_again = record.is_some() && (looks_on || has_more) || (is_cut && has_rest);
             return Ok((done, record.or(before), looks_again));
         }
     }
@@ -256,11 +251,10 @@ impl Service {
                 self.rules.withdraw_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
-            Act::Reserve { asked, of } => {
-                let reserve = |one| self.rules.reserve_start(gate, one, *of, now);
+            Act::Reserve { asked, first } => {
+                let reserve = |one| self.rules.reserve_start(gate, one, *first, now);
                 Done::Reserved(asked.iter().map(reserve).collect())
             }
-            Act::CountStart => Done::Found(gate::count_start(gate, now)),
             Act::GiveBack(start) => Done::Found(gate::give_start_back(gate, start, now)),
             Act::ResetRate => {
                 gate::reset_rate(gate, now);

@@ -133,10 +133,10 @@ pub trait Rules: Send + Sync {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        of: gate::StartFor,
+        first: bool,
         now: Timestamp,
     ) -> gate::Reservation {
-        gate::reserve_start(gate, asked, of, now)
+        gate::reserve_start(gate, asked, first, now)
     }
 }
 

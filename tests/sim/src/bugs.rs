@@ -204,6 +204,8 @@ bugs! {
     HeldWhileWaiting, "held-while-waiting", Keys;
     /// A record comes to a line, and its item isn't written.
     ItemNotWritten, "item-not-written", Carriers;
+    /// Those that wait for a full key in the line of another have no stand-in there.
+    StandInNotWritten, "stand-in-not-written", Limits;
     /// The message of a task that waits again after an attempt isn't sent.
     TaskNotHinted, "task-not-hinted", Carriers;
     /// The message of an execution that waits for its first turn isn't sent.

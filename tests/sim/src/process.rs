@@ -374,10 +374,10 @@ impl Rules for Observed {
         &self,
         gate: &mut gate::Gate,
         asked: &gate::AskedStart,
-        of: gate::StartFor,
+        first: bool,
         now: Timestamp,
     ) -> gate::Reservation {
-        bugs::reserve_start(self.world.bug, gate, asked, of, now)
+        bugs::reserve_start(self.world.bug, gate, asked, first, now)
     }
 }
 

@@ -114,6 +114,11 @@ impl Branch {
         format!("{self}#~")
     }
 
+    /// Where the keys of all items of its queue end: behind each character that follows a name, and before all of a longer one.
+    pub fn end_of_queue(&self) -> String {
+        format!("{},", self.queue)
+    }
+
     /// Where those of its items end that have this priority.
     pub fn end_of(&self, priority: Priority) -> String {
         format!("{self}#{}~", rank(priority))

@@ -24,34 +24,16 @@ pub struct AskedStart {
     pub asked_at: Timestamp,
 }
 
-/// For whom a start is reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartFor {
-    /// What is scheduled: the next start that nobody has.
-    Scheduled,
-    /// A claim: before all that are reserved for later.
-    Claim,
-    /// A claim that came too late for its start: if it was put off to that, a backlog is in the way.
-    LateClaim { was_put_off: bool },
-}
-
-/// Reserves a start.
-pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, of: StartFor, now: Timestamp) -> Reservation {
+/// Reserves a start: before all that are reserved for later if `first` is set, or else the next one that nobody has.
+pub fn reserve_start(gate: &mut Gate, asked: &AskedStart, first: bool, now: Timestamp) -> Reservation {
     if gate.paced_at.is_none_or(|at| at <= asked.asked_at) && gate.pace != Some(asked.pace) {
         let known = gate.pace.zip(gate.rate.as_ref());
         gate.rate = known.map(|(pace, state)| rate::change(state, &pace, &asked.pace, now));
         (gate.pace, gate.paced_at) = (Some(asked.pace), Some(asked.asked_at));
     }
-    let pace = gate.pace.unwrap_or(asked.pace);
-    let (is_claim, late) = match of {
-        StartFor::Scheduled => (false, (false, false)),
-        StartFor::Claim => (true, (false, false)),
-        StartFor::LateClaim { was_put_off } => (true, (true, was_put_off)),
-    };
-    let state = gate.rate.as_ref();
-    let counted = state.filter(|_| is_claim).and_then(|state| rate::start_counted(state, &pace, now, late));
-    let reserve = if is_claim { rate::reserve_first } else { rate::reserve };
-    let (reservation, after) = counted.unwrap_or_else(|| reserve(state, &pace, now));
+    let (pace, state) = (gate.pace.unwrap_or(asked.pace), gate.rate.as_ref());
+    let reserve = if first { rate::reserve_first } else { rate::reserve };
+    let (reservation, after) = reserve(state, &pace, now);
     gate.rate = Some(after);
     reservation
 }
@@ -63,15 +45,6 @@ pub fn give_start_back(gate: &mut Gate, start: &Reservation, now: Timestamp) -> 
     let is_given = after.is_some();
     gate.rate = after.or(gate.rate.take());
     is_given
-}
-
-/// Counts one that begins with a reserved start, if others begin without. Returns whether it was.
-pub fn count_start(gate: &mut Gate, now: Timestamp) -> bool {
-    let known = gate.pace.zip(gate.rate.as_ref());
-    let after = known.and_then(|(pace, state)| rate::count_start(state, &pace, now));
-    let is_counted = after.is_some();
-    gate.rate = after.or(gate.rate.take());
-    is_counted
 }
 
 /// When a reserved start is by now; `None` if it is void.
@@ -162,7 +135,7 @@ mod tests {
     #[test]
     fn of_two_rates_for_one_key_that_of_the_task_that_was_scheduled_later_counts() {
         let mut gate = gate();
-        let mut reserve = |asked| reserve_start(&mut gate, &asked, StartFor::Scheduled, START).start_at;
+        let mut reserve = |asked| reserve_start(&mut gate, &asked, false, START).start_at;
         assert_eq!(reserve(asked(10, 1)), START);
         assert_eq!(reserve(asked(2, 2)), after(100), "by the earlier rate until then");
         assert_eq!(reserve(asked(10, 1)), after(600), "the earlier task comes again, and counts no more");
@@ -172,18 +145,17 @@ mod tests {
     #[test]
     fn a_start_is_given_back_once_and_the_next_one_gets_it() {
         let mut gate = gate();
-        let [first, second] =
-            [(), ()].map(|()| reserve_start(&mut gate, &asked(10, 0), StartFor::Scheduled, START));
+        let [first, second] = [(), ()].map(|()| reserve_start(&mut gate, &asked(10, 0), false, START));
         assert!(!give_start_back(&mut gate, &first, START), "it makes nobody wait");
         assert!(give_start_back(&mut gate, &second, START));
         assert_eq!(next_start(&gate, START), Some(second.start_at));
-        assert_eq!(reserve_start(&mut gate, &asked(10, 0), StartFor::Scheduled, START), second);
+        assert_eq!(reserve_start(&mut gate, &asked(10, 0), false, START), second);
     }
 
     #[test]
     fn a_reset_makes_the_next_start_come_at_once() {
         let mut gate = gate();
-        let last = [(); 5].map(|()| reserve_start(&mut gate, &asked(1, 0), StartFor::Scheduled, START))[4];
+        let last = [(); 5].map(|()| reserve_start(&mut gate, &asked(1, 0), false, START))[4];
         assert_eq!(confirm_start(&gate, &last), Some(after(4_000)));
         reset_rate(&mut gate, after(10));
         assert_eq!(confirm_start(&gate, &last), None);
@@ -194,7 +166,7 @@ mod tests {
     fn the_record_of_a_key_is_kept_until_its_last_start_has_passed() {
         let mut gate = gate();
         for _ in 0..100_000 {
-            reserve_start(&mut gate, &asked(1, 0), StartFor::Scheduled, START);
+            reserve_start(&mut gate, &asked(1, 0), false, START);
         }
         let written = gate.finish(None, Nonce::from_bytes([1; 8]), START).unwrap();
         assert!(written.expires_at > after(100_000_000).plus(KEPT_FOR));
@@ -205,12 +177,11 @@ mod tests {
      {
         for (per_s, late_ms) in [(1, 5_000), (2, 5_000), (7, 14_000), (10, 20_000), (3_600, 20_000)] {
             let pace = Pace { per: Millis::from_secs(per_s), ..asked(1, 0).pace };
-            let reservation =
-                reserve_start(&mut gate(), &AskedStart { pace, asked_at: START }, StartFor::Scheduled, START);
+            let reservation = reserve_start(&mut gate(), &AskedStart { pace, asked_at: START }, false, START);
             let is_late = [late_ms, late_ms + 1].map(|ms| reservation.is_late(after(ms), &pace));
             assert_eq!(is_late, [false, true], "one in {per_s} s");
         }
-        let reservation = reserve_start(&mut gate(), &asked(1, 0), StartFor::Scheduled, after(100));
+        let reservation = reserve_start(&mut gate(), &asked(1, 0), false, after(100));
         assert_eq!(
             [99, 100, 30_100, 30_101].map(|ms| reservation.counts(after(ms))),
             [false, true, true, false]

@@ -20,11 +20,6 @@ const RUNS_MAX: usize = 100;
 /// Most starts that were given back otherwise.
 const SPARE_MAX: usize = 50;
 
-/// So long after starts are counted, the first one begins that has none: until then, those may begin that know of nothing.
-const UNTOLD: Millis = Millis::from_secs(20);
-/// How long starts are counted after the last claim that came too late.
-const COUNTED_FOR: Millis = Millis::from_secs(600);
-
 /// A start that was reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Fields", into = "Fields")]
@@ -87,35 +82,6 @@ pub struct RateState {
     /// The plans of other starts that were given back.
     #[serde(rename = "x", default, skip_serializing_if = "Vec::is_empty")]
     pub spare: Vec<Timestamp>,
-    /// How far the rate is used up by those that begin; absent unless starts that were reserved came too early lately.
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    pub counted: Option<Counted>,
-}
-
-/// What is counted while a backlog is in the way, in which each message waits so long that it comes too late for its start,
-/// and too late again for the start to which it was put off: starts that were reserved are used by nobody then, so those
-/// count that really begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(Timestamp, Timestamp, Timestamp)", into = "(Timestamp, Timestamp, Timestamp)")]
-pub struct Counted {
-    /// When the next one may begin.
-    pub next: Timestamp,
-    /// When the next one comes again that can't begin.
-    pub again: Timestamp,
-    /// Until when starts are counted.
-    pub until: Timestamp,
-}
-
-impl From<(Timestamp, Timestamp, Timestamp)> for Counted {
-    fn from((next, again, until): (Timestamp, Timestamp, Timestamp)) -> Self {
-        Self { next, again, until }
-    }
-}
-
-impl From<Counted> for (Timestamp, Timestamp, Timestamp) {
-    fn from(Counted { next, again, until }: Counted) -> Self {
-        (next, again, until)
-    }
 }
 
 impl RateState {
@@ -131,58 +97,8 @@ impl RateState {
             forgotten: None,
             skipped: vec![],
             spare: vec![],
-            counted: None,
         }
     }
-
-    /// Whether each start is counted.
-    pub fn is_counted(&self, now: Timestamp) -> bool {
-        self.counted.is_some_and(|counted| now < counted.until)
-    }
-}
-
-/// The start of a claim while those are counted that begin, whatever was reserved: at once if there is one now. Otherwise
-/// it comes again, one behind the other, and gets what there is then. `begins` has that begin with this claim. `is_late` says
-/// that it came too late for its own start.
-pub fn start_counted(
-    state: &RateState,
-    rate: &Pace,
-    now: Timestamp,
-    (is_late, begins): (bool, bool),
-) -> Option<(Reservation, RateState)> {
-    let plan = Plan::of(Some(state), rate, now);
-    // Those may have begun whose starts are planned before that.
-    let first = plan.instant(plan.base).max(now).plus(UNTOLD);
-    let mut after = plan.written();
-    let anew = begins.then_some(Counted { next: first, again: first, until: now });
-    let mut counted = state.counted.filter(|counted| now < counted.until).or(anew)?;
-    if is_late {
-        counted.until = now.plus(COUNTED_FOR);
-    }
-    // Without the burst, which may begin with reserved starts at the same time. So there is at most one more than the rate allows.
-    let start = if counted.next <= now {
-        counted.next = counted.next.max(now).plus(step(rate));
-        Reservation { start_at: now, planned_at: now, epoch: after.epoch, ticket: None }
-    } else {
-        let at = counted.again.max(counted.next);
-        counted.again = at.plus(step(rate));
-        // Of no epoch, so it is void: what matters is what begins until then.
-        Reservation { start_at: at, planned_at: at, epoch: Timestamp::EPOCH, ticket: None }
-    };
-    after.counted = Some(counted);
-    Some((start, after))
-}
-
-/// One begins with a reserved start. Returns the state if it is counted.
-pub fn count_start(state: &RateState, rate: &Pace, now: Timestamp) -> Option<RateState> {
-    let counted = state.counted.filter(|counted| now < counted.until)?;
-    let next = counted.next.max(now).plus(step(rate));
-    Some(RateState { counted: Some(Counted { next, ..counted }), ..state.clone() })
-}
-
-/// The distance of two starts in whole milliseconds, rounded up: so at most a thousand in a second are counted.
-const fn step(rate: &Pace) -> Millis {
-    Millis::new(rate.per.as_u64().div_ceil(rate.limit.get() as u64))
 }
 
 /// The state with its rate, and everything in its units.

@@ -229,7 +229,7 @@ impl Driver {
             if let Some(kind) = self.overdue(now) {
                 return self.close_overdue(kind).await;
             }
-            if self.settings.limit_at.is_some_and(|at| at <= now) {
+            if self.has_to_break_off(now) {
                 return self.break_off().await;
             }
             self.poll_body()?;
@@ -291,23 +291,17 @@ impl Driver {
         self.suspend(now).await
     }
 
-    /// Waits until a job is done, the code is woken, or an instant after this one passes. Returns all jobs that are done.
+    /// Waits until a job is done, the code is woken, an instant after this one passes, or the worker asks for the turn's end.
+    /// Returns all jobs that are done.
     async fn wait(&mut self, now: Timestamp) -> Vec<Done> {
         self.note_lease();
-        let until = self.next_instant(now);
-        let clock = Arc::clone(self.service.clock());
-        let mut sleep = pin!(async move {
-            match until {
-                Some(until) => clock.sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        });
+        let mut alarm = pin!(self.alarm(self.next_instant(now)));
         poll_fn(|context| {
             let mut done = Vec::new();
             while let Poll::Ready(Some(one)) = self.jobs.poll_next_unpin(context) {
                 done.push(one);
             }
-            if self.wake_flag.listen(context) || !done.is_empty() || sleep.as_mut().poll(context).is_ready() {
+            if self.wake_flag.listen(context) || !done.is_empty() || alarm.as_mut().poll(context).is_ready() {
                 return Poll::Ready(done);
             }
             Poll::Pending

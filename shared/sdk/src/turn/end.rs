@@ -1,8 +1,12 @@
 //! The ends of a turn: suspended, closed, released, parked, lost.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::pin::pin;
+use std::sync::Arc;
 
 use futures::StreamExt as _;
+use futures::future::select;
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::execution::command::{Cleanup, Close, Ending, Record, ReleaseReason, Suspend};
@@ -135,10 +139,49 @@ impl Driver {
         }
     }
 
-    /// The invocation is about to end: releases the turn, so that another invocation continues at once.
+    /// Whether the turn's time is over: the invocation is about to end, or the worker has asked for the turn's end.
+    pub(super) fn has_to_break_off(&self, now: Timestamp) -> bool {
+        self.settings.limit_at.is_some_and(|at| at <= now) || self.is_asked_to_end()
+    }
+
+    fn is_asked_to_end(&self) -> bool {
+        self.settings.asked_to_end.as_ref().is_some_and(|asked| *asked.borrow())
+    }
+
+    /// Waits for this instant, or until the worker asks for the turn's end.
+    pub(super) fn alarm(&self, at: Option<Timestamp>) -> impl Future<Output = ()> + Send + use<> {
+        let (clock, asked) = (Arc::clone(self.service.clock()), self.settings.asked_to_end.clone());
+        async move {
+            let sleep = async {
+                match at {
+                    Some(at) => clock.sleep_until(at).await,
+                    None => pending().await,
+                }
+            };
+            let asked = async {
+                let is_asked = match asked {
+                    Some(mut asked) => asked.wait_for(|asked| *asked).await.is_ok(),
+                    None => false,
+                };
+                // Nobody asks any more.
+                if !is_asked {
+                    pending::<()>().await;
+                }
+            };
+            select(pin!(sleep), pin!(asked)).await;
+        }
+    }
+
+    /// The turn's time is over: writes what has ended, and releases the turn, so that another invocation or worker
+    /// continues at once.
     pub(super) async fn break_off(&mut self) -> Result<TurnEnd, Halt> {
         self.stop_steps();
         self.finish_jobs().await?;
+        if self.is_asked_to_end() {
+            self.write_fresh().await?;
+            // The execution isn't the cause.
+            return Ok(self.release(Millis::ZERO, ReleaseReason::ByWorker).await);
+        }
         self.is_short_of_time = true;
         // An attempt without a journal entry would be forgotten.
         self.note_retries();

@@ -105,6 +105,7 @@ impl KeptRuns {
         }
         driver.keeper = Keeper::default();
         driver.receipt = None;
+        driver.settings.asked_to_end = None;
         let bytes = driver.bytes();
         let mut runs = self.lock();
         let age = runs.next;

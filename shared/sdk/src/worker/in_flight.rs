@@ -11,6 +11,7 @@ use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::Work;
 use tickover_service::telemetry::field;
 use tickover_service::warn_unless_logged;
+use tokio::sync::watch;
 
 /// All turns and tasks that a worker has in flight. Cheap to clone.
 #[derive(Clone, Default)]
@@ -18,8 +19,14 @@ pub(super) struct InFlight(Arc<Mutex<All>>);
 
 #[derive(Default)]
 struct All {
-    leased: BTreeMap<u64, Leased>,
+    held: BTreeMap<u64, Held>,
     next: u64,
+}
+
+struct Held {
+    leased: Leased,
+    /// Says that a turn has to end.
+    ask: Arc<watch::Sender<bool>>,
 }
 
 /// A claimed turn or task.
@@ -32,6 +39,7 @@ pub(super) enum Leased {
 pub(super) struct InFlightGuard {
     in_flight: InFlight,
     number: u64,
+    asked: watch::Receiver<bool>,
 }
 
 impl InFlight {
@@ -43,20 +51,47 @@ impl InFlight {
         let mut all = self.lock();
         all.next += 1;
         let number = all.next;
-        all.leased.insert(number, leased);
-        InFlightGuard { in_flight: self.clone(), number }
+        let (ask, asked) = watch::channel(false);
+        all.held.insert(number, Held { leased, ask: Arc::new(ask) });
+        InFlightGuard { in_flight: self.clone(), number, asked }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.lock().held.len()
+    }
+
+    /// Asks the turns in flight to write what they have and to end. The future waits until each of them has ended.
+    pub(super) fn ask_turns_to_end(&self) -> impl Future<Output = ()> + use<> {
+        let all = self.lock();
+        let turns = all.held.values().filter(|held| matches!(held.leased, Leased::Turn { .. }));
+        let asks: Vec<_> = turns.map(|held| Arc::clone(&held.ask)).collect();
+        drop(all);
+        for ask in &asks {
+            ask.send_replace(true);
+        }
+        async move {
+            for ask in asks {
+                // A turn lets go of the other end when it ends.
+                ask.closed().await;
+            }
+        }
     }
 
     /// Removes and returns everything in flight, including the work whose guard was just dropped.
     pub(super) fn empty(&self) -> Vec<Leased> {
-        std::mem::take(&mut self.lock().leased).into_values().collect()
+        std::mem::take(&mut self.lock().held).into_values().map(|held| held.leased).collect()
     }
 }
 
 impl InFlightGuard {
+    /// Where a turn is asked to end.
+    pub(super) fn asked_to_end(&self) -> watch::Receiver<bool> {
+        self.asked.clone()
+    }
+
     /// Marks the work as done.
     pub(super) fn remove(self) {
-        self.in_flight.lock().leased.remove(&self.number);
+        self.in_flight.lock().held.remove(&self.number);
     }
 }
 

@@ -35,7 +35,7 @@ pub struct WorkerSettings {
     /// none, and nothing may run longer than a lease. They say that the worker is alive. That a step's work is alive, the
     /// step's code says itself: see [`StepInfo::heartbeat`](crate::StepInfo::heartbeat).
     pub heartbeat: Option<Millis>,
-    /// How long it continues after it was stopped.
+    /// How long it continues after it was stopped. What has ended in a turn by then is written.
     pub grace: Millis,
     /// Waits before an inline step's next attempt of up to this length are spent in the worker.
     pub in_place: Millis,
@@ -95,6 +95,7 @@ impl WorkerSettings {
     pub(super) fn turn(&self) -> TurnSettings {
         TurnSettings {
             limit_at: None,
+            asked_to_end: None,
             foreign_wait_max: self.foreign_wait_max,
             in_place: self.in_place,
             heartbeat: self.heartbeat,

@@ -118,12 +118,12 @@ fn wakes_by_itself(execution: &Execution) -> bool {
     matches!(&execution.state, ExecutionState::Waiting(waiting) if waiting.until.is_some())
 }
 
-/// The outcome of an execution must be that of its last turn.
+/// The outcome of an execution must be what its code has seen last.
 fn judge(witness: &Witness, outcome: &ExecutionOutcome, output: Option<&str>) {
     let last = witness.last();
     if !matches!(outcome, ExecutionOutcome::Completed { .. }) || output != last.as_deref() {
         witness.object(format!(
-            "it ended with {outcome:?} and the output {output:?}; the last turn ended with {last:?}"
+            "it ended with {outcome:?} and the output {output:?}; its code has seen {last:?} last"
         ));
     }
     // A run that begins with kept results may go another way than the run that produced them.

@@ -34,6 +34,10 @@ pub(crate) struct Witness {
 #[derive(Default)]
 struct Observations {
     turns: Vec<Turn>,
+    /// How often a turn has begun or seen something.
+    moments: u64,
+    /// The last observation of all turns.
+    last: Option<String>,
     deaths: u64,
     /// How many values were made, so that no two are the same.
     made: u64,
@@ -49,6 +53,8 @@ struct Observations {
 struct Turn {
     /// The run, and the prefix of the code's names. Only turns of the same code are compared.
     code: (u32, &'static str),
+    /// When it began. A turn that began before others may go on after them, if it is in the memory of its worker.
+    begun: u64,
     /// The number of deaths before this turn.
     deaths: u64,
     /// The names of the outcomes and values that the journal held when the turn began.
@@ -62,6 +68,7 @@ struct Seen {
     /// from earlier ones.
     needs: Vec<String>,
     what: String,
+    at: u64,
 }
 
 impl Witness {
@@ -108,14 +115,17 @@ impl Witness {
             // An outcome at the same time as the end of the earlier run may have been dropped.
             observations.done.clear();
         }
-        let deaths = observations.deaths;
-        observations.turns.push(Turn { code: (run, prefix), deaths, held, trace: vec![] });
+        let (deaths, begun) = (observations.deaths, observations.next_moment());
+        observations.turns.push(Turn { code: (run, prefix), begun, deaths, held, trace: vec![] });
         observations.turns.len() - 1
     }
 
     /// Records an observation. These names must be in the journal for it.
     pub(crate) fn saw(&self, turn: usize, needs: Vec<String>, what: &str) {
-        self.observations().turns[turn].trace.push(Seen { needs, what: what.to_owned() });
+        let mut observations = self.observations();
+        let at = observations.next_moment();
+        observations.last = Some(what.to_owned());
+        observations.turns[turn].trace.push(Seen { needs, what: what.to_owned(), at });
     }
 
     /// A number below this one that differs from turn to turn.
@@ -186,9 +196,9 @@ impl Witness {
         self.observations().problems.push(problem);
     }
 
-    /// The last observation of the last turn.
+    /// The last observation of all turns.
     pub(crate) fn last(&self) -> Option<String> {
-        Some(self.observations().turns.last()?.trace.last()?.what.clone())
+        self.observations().last.clone()
     }
 
     /// All observations of all turns, as text.
@@ -208,7 +218,19 @@ impl Witness {
     }
 }
 
+impl Turn {
+    /// When it began, or has last seen something.
+    fn last_moment(&self) -> u64 {
+        self.trace.last().map_or(self.begun, |seen| seen.at)
+    }
+}
+
 impl Observations {
+    fn next_moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+
     /// The run of the last turn.
     fn run(&self) -> u32 {
         self.turns.last().map_or(0, |turn| turn.code.0)
@@ -217,9 +239,10 @@ impl Observations {
     /// The first difference between two turns of the same code.
     ///
     /// The later turn must go the same way as the earlier one. Only what the journal didn't hold after the earlier turn
-    /// may differ, and only if the system has died in between.
+    /// may differ, and only if the system has died in between. What the earlier turn has seen after the later one, from
+    /// its worker's memory, may be missing there, but nothing else may be in its place.
     fn disagreement(&self, earlier: usize, later: usize) -> Option<String> {
-        let (one, after, other) = (&self.turns[earlier], &self.turns[earlier + 1], &self.turns[later]);
+        let (one, other) = (&self.turns[earlier], &self.turns[later]);
         if one.code != other.code {
             return None;
         }
@@ -228,13 +251,14 @@ impl Observations {
         let seen = one.trace.get(at)?;
         // What follows from a lost outcome may differ as well, for example that nothing else had ended by then.
         let mut needed = one.trace.iter().take(at + 1).flat_map(|seen| &seen.needs);
-        let is_lost = needed.any(|name| !after.held.contains(name));
-        if is_lost && after.deaths > one.deaths {
+        let after = self.turns.iter().find(|turn| turn.begun > seen.at);
+        let is_lost = after.is_some_and(|after| needed.any(|name| !after.held.contains(name)));
+        if is_lost && after.is_some_and(|after| after.deaths > one.deaths) {
             return None;
         }
         let was_cut_off = self.turns.get(later + 1).is_some_and(|next| next.deaths > other.deaths);
         let instead = match other.trace.get(at) {
-            None if was_cut_off => return None,
+            None if was_cut_off || seen.at > other.last_moment() => return None,
             None => "nothing",
             Some(seen) => &seen.what,
         };

@@ -1,6 +1,6 @@
 //! The line of a key: who comes to it, what was left behind there, and what the tick does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use futures::FutureExt as _;
@@ -71,7 +71,8 @@ impl Service {
         let (incarnation, before) = (waiter.incarnation, waiter.position.version);
         let came = Some(waiter.branch.mark());
         let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came };
-        for gate in std::iter::once(&home).chain(&waiter.branch.others) {
+        // Its home comes last: whoever looks there then finds the places that it had at the others.
+        for gate in waiter.branch.others.iter().chain(std::iter::once(&home)) {
             Box::pin(self.change_gate(gate, "", &withdraw)).await?;
         }
         Ok(())
@@ -184,6 +185,7 @@ impl Service {
         queue: &QueueName,
         stop_at: Timestamp,
     ) -> Result<(), ServiceError> {
+        let mut others = BTreeSet::new();
         for part in 0..PARTS {
             let mut last: Option<GateId> = None;
             while let Some(gate) =
@@ -193,11 +195,16 @@ impl Service {
                     return Ok(());
                 }
                 let waits = self.with_retries(|| self.ports.store.waiters(&gate, queue.as_str(), 1)).await?;
-                if waits.first().is_some_and(|first| first.branch.queue == *queue) {
+                if let Some(first) = waits.into_iter().next().filter(|first| first.branch.queue == *queue) {
                     self.look_by(&gate, &Act::LookAnew).await;
+                    others.extend(first.branch.others);
                 }
                 last = Some(gate);
             }
+        }
+        // They may have called it in vain, too.
+        for other in &others {
+            self.look_by(other, &Act::LookAnew).await;
         }
         Ok(())
     }

@@ -22,6 +22,11 @@ const KEPT_MAX: usize = 20;
 const PAGES_MAX: usize = 50;
 /// Most pages that are read if nobody is found. The next look goes on from there.
 const PAGES_IN_VAIN_MAX: usize = 1_000;
+/// Most items of a page of a branch in which the first is looked for that could come, and most such pages.
+const FIRST_PAGE: usize = 10;
+const FIRST_PAGES: usize = 10;
+/// Most stand-ins that one look finds to be in vain.
+const CANNOT_COME_MAX: usize = 50;
 /// Most candidates of one look.
 const CANDIDATES_MAX: usize = 50;
 
@@ -75,6 +80,11 @@ impl Found {
         }
     }
 
+    /// Whether more stand-ins may be in vain than this look has seen.
+    pub(super) const fn has_seen_many_in_vain(&self) -> bool {
+        self.cannot_come.len() >= CANNOT_COME_MAX
+    }
+
     /// The stand-ins whose part the next of their branches takes: those that were called, and those that can't come.
     pub(super) fn relieved_by(&self, called: &[Waiter]) -> Vec<Waiter> {
         let called = called.iter().filter(|one| one.home.is_some());
@@ -92,7 +102,7 @@ impl Service {
         now: Timestamp,
     ) -> Result<Found, ServiceError> {
         let (from, is_for_one) = match act {
-            Act::Look(from) => ((*from).to_owned(), !from.is_empty()),
+            Act::Look(from) if !from.is_empty() => ((*from).to_owned(), true),
             _ => (gate.looked_to.clone().unwrap_or_default(), false),
         };
         let wanted = gate.free().clamp(1, CANDIDATES_MAX);
@@ -143,7 +153,8 @@ impl Service {
                 read = Some(branch.clone());
             }
             if !can_come {
-                after = branch.end();
+                let is_paused = self.is_paused(&branch.queue).await?;
+                after = if is_paused { branch.end_of_queue() } else { branch.end() };
                 continue;
             }
             let of_this = page.partition_point(|one| one.branch == branch);
@@ -192,17 +203,17 @@ impl Service {
         Ok(())
     }
 
-    /// Whether those of a branch can come to a free place.
-    async fn can_come(&self, look: &Look<'_>, branch: &Branch) -> Result<bool, ServiceError> {
+    /// Whether those of a branch can come to a free place. If not, they wait at each other key that has none.
+    async fn can_come(&self, look: &mut Look<'_>, branch: &Branch) -> Result<bool, ServiceError> {
         if !self.may_come(look, branch).await? {
             return Ok(false);
         }
+        let mut can_come = true;
         for other in &branch.others {
-            if !self.has_place(other, look.now).await? && self.stands_in(look, branch, other).await? {
-                return Ok(false);
-            }
+            let is_full = !self.has_place(other, look.now).await?;
+            can_come &= !(is_full && self.stands_in(look, branch, other).await?);
         }
-        Ok(true)
+        Ok(can_come)
     }
 
     /// Whether the queue of a branch works, as far as is known.
@@ -218,25 +229,20 @@ impl Service {
         }))
     }
 
-    /// Puts the first of a branch in the line of another key that has no place for it, if it isn't there. Returns whether it
-    /// must wait there: a place may have become free meanwhile.
+    /// Puts the first of a branch that could come in the line of another key that has no place for it, if it isn't there.
+    /// Returns whether it must wait there: a place may have become free meanwhile.
     async fn stands_in(
         &self,
-        look: &Look<'_>,
+        look: &mut Look<'_>,
         branch: &Branch,
         other: &GateId,
     ) -> Result<bool, ServiceError> {
-        let (home, now, size) = (&look.gate.id, look.now, look.gate.holders.len() + 1 + SPARE);
-        let from = branch.start();
-        let mut first = self.with_retries(|| self.ports.store.waiters(home, &from, size)).await?;
-        let called = self.with_retries(|| self.ports.store.gate(other)).await?;
-        let has = |one: &Waiter| look.gate.has(one) || called.as_ref().is_some_and(|other| other.has(one));
-        first.retain(|one| one.branch == *branch && !has(one));
-        let Some(first) = first.into_iter().next() else { return Ok(true) };
-        let stand_in = first.stand_in(home.clone(), now);
-        let key = stand_in.key_of_stay();
-        let known = self.with_retries(|| self.ports.store.waiters(other, &key, 1)).await?;
-        if known.first().is_some_and(|known| known.sort_key() == stand_in.sort_key()) {
+        let (home, now) = (look.gate.id.clone(), look.now);
+        let Some(first) = self.first_of(look, branch, other).await? else { return Ok(true) };
+        let stand_in = first.stand_in(home, now);
+        let (key, own) = (stand_in.key_of_stay(), stand_in.sort_key());
+        let known = self.with_retries(|| self.ports.store.waiters(other, &key, 1 + SPARE)).await?;
+        if known.iter().any(|known| known.sort_key() == own) {
             return Ok(true);
         }
         let write = enter(other.clone(), stand_in);
@@ -244,23 +250,65 @@ impl Service {
         Ok(!self.has_place(other, now).await?)
     }
 
+    /// The first of a branch that could come, and has a place neither here nor at the other key.
+    async fn first_of(
+        &self,
+        look: &mut Look<'_>,
+        branch: &Branch,
+        other: &GateId,
+    ) -> Result<Option<Waiter>, ServiceError> {
+        let (mut after, called) = (branch.start(), self.with_retries(|| self.ports.store.gate(other)).await?);
+        for _ in 0..FIRST_PAGES {
+            let page =
+                self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, FIRST_PAGE)).await?;
+            let Some(last) = page.last().filter(|_| page[0].branch == *branch) else { break };
+            after = last.sort_key();
+            let has =
+                |one: &Waiter| look.gate.has(one) || called.as_ref().is_some_and(|other| other.has(one));
+            let waiting: Vec<Waiter> = page
+                .into_iter()
+                .filter(|one| one.branch == *branch && one.home.is_none() && !has(one))
+                .collect();
+            let records = self.records_at_gate(waiting.iter().map(|one| &one.owner)).await?;
+            for waiter in waiting {
+                match records.standing(&waiter, look.now) {
+                    Standing::Ready => return Ok(Some(waiter)),
+                    Standing::Away => {}
+                    // Where two keys are full, the same are read once for each.
+                    Standing::LeftOver if look.found.left_over.contains(&waiter) => {}
+                    Standing::Lost => look.found.lost.extend(records.task_of(&waiter).cloned()),
+                    Standing::LeftOver => look.found.left_over.push(waiter),
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Looks at the stand-ins of a line, in their order.
     async fn look_at_stand_ins(&self, look: &mut Look<'_>) -> Result<(), ServiceError> {
-        let (size, mut ready) = (look.wanted + SPARE, 0);
+        let (mut size, mut ready) = (look.wanted + SPARE, 0);
         let (mut known, mut after) = (look.stand_ins.take(), STAND_INS.to_owned());
-        while ready < look.wanted {
+        // Those that can't come are many writes. The next look goes on behind them.
+        while ready < look.wanted && look.found.cannot_come.len() < CANNOT_COME_MAX {
             let some = match &mut known {
                 Some(known) => known.drain(..size.min(known.len())).collect(),
                 None => self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, size)).await?,
             };
             let Some(last) = some.last() else { break };
             after = last.sort_key();
-            let records = self.records_at_gate(some.iter().map(|one| &one.owner)).await?;
+            let mut may_come = vec![];
             for waiter in some {
+                // Those of a paused queue stay: the end of the pause looks at them.
+                if self.may_come(look, &waiter.branch).await? {
+                    may_come.push(waiter);
+                }
+            }
+            let (before, records) =
+                (ready, self.records_at_gate(may_come.iter().map(|one| &one.owner)).await?);
+            for waiter in may_come {
                 let limit = records.asked_limit(&waiter, &look.gate.id);
                 let can_come = !look.gate.has(&waiter)
                     && records.standing(&waiter, look.now) == Standing::Ready
-                    && self.may_come(look, &waiter.branch).await?
                     && self.has_others(look, &waiter).await?;
                 match limit.filter(|_| can_come) {
                     Some((limit, _)) => {
@@ -270,6 +318,7 @@ impl Service {
                     None => look.found.cannot_come.push(waiter),
                 }
             }
+            size = if ready > before { look.wanted + SPARE } else { (2 * size).min(PAGE_MAX) };
             look.found.records.add(records);
         }
         Ok(())

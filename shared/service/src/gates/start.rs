@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Paced, Rate};
-use tickover_core::gate::{self, AskedStart, Reservation, StartFor};
+use tickover_core::gate::{self, AskedStart, Reservation};
 use tickover_core::id::{Fingerprint, GateId};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -33,10 +33,7 @@ impl Service {
             let Some((_, first)) = of_key.first() else { continue };
             let (asked_at, Paced { key, text, .. }) = (self.now(), paced(first));
             let asked = |(_, rate): &(usize, &Rate)| AskedStart { pace: rate.pace(), asked_at };
-            match self
-                .reserve(&key, &text, &of_key.iter().map(asked).collect::<Vec<_>>(), StartFor::Scheduled)
-                .await
-            {
+            match self.reserve(&key, &text, &of_key.iter().map(asked).collect::<Vec<_>>(), false).await {
                 Ok(reserved) => of_key.iter().zip(reserved).for_each(|((nth, rate), start)| {
                     starts[*nth] = Some(Paced { start: Some(start), ..paced(rate) });
                 }),
@@ -53,9 +50,9 @@ impl Service {
         key: &Fingerprint,
         text: &str,
         asked: &[AskedStart],
-        of: StartFor,
+        first: bool,
     ) -> Result<Vec<Reservation>, ServiceError> {
-        let act = Act::Reserve { asked, of };
+        let act = Act::Reserve { asked, first };
         match Box::pin(self.change_gate(&GateId::from(key), text, &act)).await?.0 {
             Done::Reserved(starts) => Ok(starts),
             Done::Took(_) | Done::Found(_) => Ok(vec![]),
@@ -70,22 +67,18 @@ impl Service {
         created_at: Timestamp,
         began_at: Timestamp,
     ) -> Result<(Option<Reservation>, Option<Paced>), ServiceError> {
-        let (id, mut of) = (GateId::from(&paced.key), StartFor::Claim);
+        let id = GateId::from(&paced.key);
         if let Some(known) = paced.start
             && let Some(gate) = self.with_retries(|| self.ports.store.gate(&id)).await?
             && let Some(start_at) = gate::confirm_start(&gate, &known)
         {
             let start = Reservation { start_at, ..known };
             if !start.is_late(began_at, &paced.pace) {
-                if gate.rate.is_some_and(|rate| rate.is_counted(began_at)) {
-                    Box::pin(self.change_gate(&id, &paced.text, &Act::CountStart)).await?;
-                }
                 return Ok((Some(start), None));
             }
-            of = StartFor::LateClaim { was_put_off: paced.put_off };
         }
         let asked = [AskedStart { pace: paced.pace, asked_at: created_at }];
-        let start = self.reserve(&paced.key, &paced.text, &asked, of).await?.first().copied();
+        let start = self.reserve(&paced.key, &paced.text, &asked, true).await?.first().copied();
         Ok((start, Some(Paced { start, ..paced.clone() })))
     }
 

@@ -99,6 +99,7 @@ pub fn decide_execution(
         | Bug::NobodyCalled
         | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
+        | Bug::StandInNotWritten
         | Bug::TaskNotHinted
         | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant

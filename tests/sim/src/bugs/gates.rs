@@ -6,7 +6,7 @@ use tickover_core::command::Context;
 use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::gate::rate::Reservation;
-use tickover_core::gate::{self, AskedStart, Candidate, Gate, StartFor, Take, Taken, Waiter};
+use tickover_core::gate::{self, AskedStart, Candidate, Gate, Take, Taken, Waiter};
 use tickover_core::id::{Incarnation, Owner};
 use tickover_core::task::command::Command;
 use tickover_core::task::decision::{ClaimReply, Decision, Reply};
@@ -133,11 +133,11 @@ pub fn reserve_start(
     bug: Option<Bug>,
     gate: &mut Gate,
     asked: &AskedStart,
-    of: StartFor,
+    first: bool,
     now: Timestamp,
 ) -> Reservation {
     if bug == Some(Bug::StartsForgotten) {
         gate.rate = None;
     }
-    gate::reserve_start(gate, asked, of, now)
+    gate::reserve_start(gate, asked, first, now)
 }

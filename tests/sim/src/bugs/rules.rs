@@ -128,6 +128,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::NobodyCalled
         | Bug::HeldWhileWaiting
         | Bug::ItemNotWritten
+        | Bug::StandInNotWritten
         | Bug::TaskNotHinted
         | Bug::StartNotHinted
         | Bug::BatchOfAnyTenant

@@ -44,11 +44,19 @@ pub fn commit(
             answer => answer,
         },
         Some(Bug::ItemNotWritten) => {
-            let kept = writes.iter().filter(|write| !matches!(write, Write::PutWaiter { .. }));
-            apply(&kept.cloned().collect::<Vec<_>>())
+            apply(&without(writes, |write| matches!(write, Write::PutWaiter { .. })))
+        }
+        Some(Bug::StandInNotWritten) => {
+            let is_stand_in =
+                |write: &Write| matches!(write, Write::PutWaiter { waiter, .. } if waiter.home.is_some());
+            apply(&without(writes, is_stand_in))
         }
         Some(_) | None => apply(writes),
     }
+}
+
+fn without(writes: &[Write], is_lost: impl Fn(&Write) -> bool) -> Vec<Write> {
+    writes.iter().filter(|write| !is_lost(write)).cloned().collect()
 }
 
 fn changed(writes: &[Write], change: impl Fn(&mut Write)) -> Vec<Write> {

@@ -1,17 +1,16 @@
 //! What must hold of rates: in no span of time start more tasks and executions of a key than its burst and its rate
 //! allow, and who has come and was put off goes before others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::flow::{Pace, Paced, Priority};
-use tickover_core::id::{Fingerprint, GateId, LeaseId};
+use tickover_core::id::{Fingerprint, LeaseId};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
 use crate::Run;
-use crate::ledger::NotedGate;
 use crate::violation::{Invariant, Violation};
 
 /// How much later than its reserved instant an attempt may start: 5 s, and 25 s more for the calls of its claim, which
@@ -74,27 +73,20 @@ fn starts_are_spread(run: &Run) -> Vec<Violation> {
         let (_, of_key) = starts.entry(*key).or_insert_with(|| (*pace, BTreeMap::new()));
         of_key.entry(lease).or_insert(claimed_at);
     }
-    // Where those are counted that begin, because a backlog is in the way, there may be one more.
-    let is_counted = |noted: &NotedGate| noted.gate.rate.as_ref().is_some_and(|rate| rate.counted.is_some());
-    let counted: BTreeSet<GateId> =
-        run.world.ledger.gates().into_iter().filter(is_counted).map(|noted| noted.gate.id).collect();
     starts
-        .into_iter()
-        .filter_map(|(key, (pace, starts))| {
-            let more = u128::from(counted.contains(&GateId::from(&key)));
-            too_dense(&pace, more, starts.into_values().collect())
-        })
+        .into_values()
+        .filter_map(|(pace, starts)| too_dense(&pace, starts.into_values().collect()))
         .collect()
 }
 
-fn too_dense(pace: &Pace, more: u128, mut starts: Vec<Timestamp>) -> Option<Violation> {
+fn too_dense(pace: &Pace, mut starts: Vec<Timestamp>) -> Option<Violation> {
     starts.sort_unstable();
     for (first, from) in starts.iter().enumerate() {
         for (last, until) in starts.iter().enumerate().skip(first) {
             // An instant is rounded up to a whole millisecond.
             let span = u128::from(until.plus(LATE).since(*from).as_u64()) + 1;
             let by_rate = span * u128::from(pace.limit.get()) / u128::from(pace.per.as_u64());
-            let allowed = by_rate + u128::from(pace.burst.get()) + more;
+            let allowed = by_rate + u128::from(pace.burst.get());
             let count = last - first + 1;
             if count as u128 > allowed {
                 let what = format!("{count} starts in {span} ms, by a rate that allows {allowed}: {pace:?}");

@@ -397,6 +397,11 @@ fn one_that_comes_to_a_line_without_an_item_is_caught() {
 }
 
 #[test]
+fn a_line_that_nobody_stands_for_at_another_key_is_caught() {
+    is_caught(Bug::StandInNotWritten);
+}
+
+#[test]
 fn a_task_that_waits_again_without_a_message_is_caught_by_nothing_else() {
     is_caught_alone(Bug::TaskNotHinted);
 }

@@ -6,7 +6,7 @@ use tickover_core::decision::{Condition, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Pace, Priority};
 use tickover_core::gate::line::{PARTS, STAND_INS, part_of};
-use tickover_core::gate::{Absent, Branch, Counted, Gate, Hold, Holder, Position, RateState, Waiter};
+use tickover_core::gate::{Absent, Branch, Gate, Hold, Holder, Position, RateState, Waiter};
 use tickover_core::id::{Fingerprint, GateId, Incarnation, QueueName, TaskId};
 use tickover_core::time::Timestamp;
 
@@ -83,7 +83,6 @@ fn busy(world: &World, gate: &Gate) -> Gate {
             forgotten: Some((900, 2)),
             skipped: vec![(20, 21)],
             spare: vec![later(4)],
-            counted: Some(Counted { next: later(5), again: later(6), until: later(7) }),
         }),
         ..gate.clone()
     };

@@ -213,3 +213,84 @@ async fn whoever_gets_a_place_at_another_key_is_found_behind_a_thousand_branches
         scene.completes(&next).await;
     }
 }
+
+#[tokio::test]
+async fn an_item_that_was_left_over_at_the_head_of_a_line_stands_for_nobody_at_another_key() {
+    let scene = Scene::new();
+    let running = scene.fill_smtp().await;
+    // Its process died between the two writes.
+    let gone = mail_of(1);
+    let first = scene.add(gone).await;
+    let (home, item) = scene.found(&first).await.waiting().item(scene.now()).unwrap();
+    scene.service.cancel(&first, true).await.unwrap();
+    scene.store.commit(&[enter(home, item)]).await.unwrap();
+    scene.advance(1);
+    let live = scene.add(mail_of(1)).await;
+    scene.advance(1);
+    let other = scene.add(mail_of(2)).await;
+    for (nth, expected) in [live, other].iter().enumerate() {
+        scene.completes(&running[nth]).await;
+        assert_eq!(scene.claims().await.unwrap().task.id, *expected);
+    }
+}
+
+#[tokio::test]
+async fn one_that_needs_three_places_comes_when_the_one_is_free_that_it_lacks() {
+    for names in [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["d", "e", "f"], ["f", "d", "e"]] {
+        let [home, wide, full] = names;
+        let scene = Scene::new();
+        let waits = scene.add(on("three", needing(&[limit(home, 1), limit(wide, 2), limit(full, 3)]))).await;
+        scene.add(needing(&[limit(wide, 2)])).await;
+        let _one = scene.claims().await.unwrap();
+        let mut running = vec![];
+        for _ in 0..3 {
+            scene.add(needing(&[limit(full, 3)])).await;
+            running.push(scene.claims().await.unwrap());
+        }
+        assert!(scene.claim_from("three").await.is_none());
+        scene.completes(&running[0]).await;
+        assert_eq!(scene.claim_from("three").await.unwrap().task.id, waits, "{names:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_was_called_in_vain_at_a_shared_key_is_called_again_after_a_pause() {
+    let scene = Scene::new();
+    let running = scene.fill_smtp().await;
+    for customer in 1..=4 {
+        scene.add(on("late", mail_of(customer))).await;
+    }
+    for one in &running {
+        scene.completes(one).await;
+    }
+    for _ in 0..3 {
+        scene.advance(60);
+        scene.tick().await.unwrap();
+    }
+    assert_ne!(scene.gate_of("smtp").await.absent, []);
+    scene.service.pause_queue(&queue("late"), true).await.unwrap();
+    scene.service.pause_queue(&queue("late"), false).await.unwrap();
+    assert_eq!(scene.gate_of("smtp").await.absent, []);
+    assert!(scene.claim_from("late").await.is_some());
+}
+
+#[tokio::test]
+async fn a_paused_queue_with_hundreds_of_lines_keeps_no_other_from_a_shared_key() {
+    let scene = Scene::new();
+    let running = scene.fill_smtp().await;
+    for customer in 0..300 {
+        scene.add(on("paused", mail_of(customer))).await;
+    }
+    scene.advance(1);
+    let live = scene.add(mail_of(500)).await;
+    scene.service.pause_queue(&queue("paused"), true).await.unwrap();
+    scene.heartbeats(&running).await;
+    let (writes, calls) = (scene.writes(), scene.calls());
+    scene.completes(&running[0]).await;
+    assert_eq!(scene.claims().await.unwrap().task.id, live);
+    let (writes, calls) = (scene.writes() - writes, scene.calls() - calls);
+    assert!(writes <= 40 && calls <= 200, "{writes} writes, {calls} calls");
+    scene.service.pause_queue(&queue("paused"), false).await.unwrap();
+    scene.completes(&running[1]).await;
+    assert!(scene.claim_from("paused").await.is_some());
+}

@@ -1,7 +1,5 @@
 //! Rates over a store in memory: what is reserved when, and processes that die between two writes.
 
-mod backlog;
-
 use std::num::{NonZeroU16, NonZeroU32};
 
 use futures::future::join_all;
