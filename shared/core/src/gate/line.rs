@@ -4,9 +4,9 @@
 //! line deletes the very item with which it came, and an item whose record says otherwise was left behind.
 //!
 //! One that needs a place at several keys waits in the line of one of them, its home. As long as another key has no place
-//! for it, the first of its branch stands in the line of that key as well, for all of them: a stand-in. Whoever looks at that
-//! line and calls it, or finds that it can't come, deletes it and looks at its home. So a key finds out who waits for it,
-//! however many lines there are, and nobody else writes its record.
+//! for it, the first of its branch that could come stands in the line of that key as well, for all of them: a stand-in.
+//! Whoever looks at that line and calls it, or finds that it can't come, deletes it and looks at its home. So a key finds
+//! out who waits for it, however many lines there are, and nobody else writes its record.
 //!
 //! A task stays in the line while its attempt runs, unless many may run at the key: so its due slot needn't be moved, because
 //! whoever looks at the line finds out if its worker was lost. Its item is deleted with the end of the attempt.
