@@ -132,6 +132,12 @@ impl Site {
         tokio::time::timeout(PATIENCE, asked).await.unwrap();
     }
 
+    /// Waits until the latest operation has this status. Only then may time pass.
+    pub(crate) async fn latest_operation_is(&self, status: &str) {
+        let asked = async { while self.get("operations").await["operations"][0]["status"] != status {} };
+        tokio::time::timeout(PATIENCE, asked).await.unwrap();
+    }
+
     pub(crate) fn client(&self) -> &Client {
         self.env.client()
     }

@@ -56,10 +56,12 @@ async fn many_are_retried_with_a_total_and_an_operation_goes_on_after_a_stop() {
         browser.sees("0 of 105 done, 105 left").await;
         took_few_clicks(browser).await;
         browser.press_on("button[aria-label^='Stop ']").await;
+        site.latest_operation_is("stopping").await;
         site.env.advance("1m").await.unwrap();
         browser.sees("stopped").await;
         browser.sees("105 left").await;
         browser.press_on("button[aria-label^='Resume ']").await;
+        site.latest_operation_is("running").await;
         site.env.advance("1m").await.unwrap();
         browser.sees("105 of 105 done, 0 left").await;
         browser.until("document.querySelector('progress').value === 105").await;
