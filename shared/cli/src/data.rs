@@ -61,7 +61,7 @@ fn report(findings: &Findings) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string can't fail.
-        let _ = writeln!(text, "{name:<24}{value}");
+        let _ = writeln!(text, "{name:<40}{value}");
     };
     line("schema", &findings.schema.to_string());
     line("file", &HumanBytes(findings.file_bytes).to_string());

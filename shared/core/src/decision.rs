@@ -282,8 +282,8 @@ pub struct FreePlaces {
     pub gates: Vec<Gated>,
     /// Its places are those that were taken for a version of its record before this one.
     pub before: u64,
-    /// Whether it hadn't begun, or waited once more: it may have been offered a place.
-    pub waited: bool,
+    /// The mark of its branch, if it hadn't begun or waited once more: it may have been offered a place.
+    pub waited: Option<u32>,
     /// The key by whose rate it starts, with the start that was reserved and isn't needed.
     pub start: Option<Paced>,
 }

@@ -128,7 +128,7 @@ const LIMIT = [
 
 /** The call on a task or an execution that has a place at a key. */
 export const RELEASE = {
-  name: 'Release', says: 'Its place is free at once, and the next one gets it.', final: 'What had it goes on: more than the limit may then run.',
+  name: 'Release', says: 'Its place is free at once, and the next one gets it.', final: 'A task that had it loses its attempt at its next heartbeat, unless a place is free then. Until then, more than the limit may run.',
   call: (one) => remove(['limits', keyPart(one.key), 'holders', one.id]), command: (one) => commands.releasePlace(one.key, one.id),
 };
 

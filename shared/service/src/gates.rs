@@ -130,7 +130,7 @@ impl Act<'_> {
     fn comes_uncalled(&self, before: &Gate) -> bool {
         let Self::Take(take) = self else { return false };
         let has_been = before.holders.iter().any(|one| one.is_of(&take.owner, take.incarnation));
-        take.branch.is_some() && !has_been
+        take.in_line && !has_been
     }
 }
 
@@ -158,7 +158,7 @@ impl Service {
             looks_again = Box::pin(self.write_gate(id, text, &Act::Look(""))).await?.2;
         }
         // Somebody has come to the line, or leaves it.
-        if matches!(act, Act::Look(_) | Act::Withdraw { .. } | Act::Take(Take { branch: Some(_), .. }))
+        if matches!(act, Act::Look(_) | Act::Withdraw { .. } | Act::Take(Take { in_line: true, .. }))
             && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
         {
             tracing::debug!(key = %id, %error, "line not counted");
@@ -219,7 +219,11 @@ impl Service {
             }
             self.delete_left_over(id, &found.left_over).await;
             let is_cut = found.has_seen_many_in_vain();
-            self.relieve(id, found.relieved_by(&called)).await;
+            let of_patrol = before.as_ref().filter(|_| matches!(act, Act::Patrol));
+            let late =
+                of_patrol.iter().flat_map(|before| before.holders.iter().filter(|one| one.is_late(now)));
+            let in_vain = late.map(|one| one.owner.clone()).collect();
+            self.relieve(id, found.relieved_by(&called), in_vain).await;
             self.wait_again(found.lost).await;
             // A request may have raised the limit, or come from a queue that was called in vain: others of it wait. Or a
             // place had ended by itself, or is taken by one that was called at another key: nobody has been called for it.
@@ -289,10 +293,11 @@ impl Service {
         let FreePlaces { owner, incarnation, gates, before, waited, start } = freed;
         let (incarnation, before) = (*incarnation, *before);
         for gated in gates {
-            let act = if *waited {
-                Act::Withdraw { owner, incarnation, before, came: None }
-            } else {
-                Act::Free { owner, incarnation, before }
+            let act = match waited {
+                // If it was called in vain, its message leads to nothing now. The next one of its queue is called instead, or its
+                // workers would wait until the queue isn't absent any more.
+                Some(_) => Act::Withdraw { owner, incarnation, before, came: *waited },
+                None => Act::Free { owner, incarnation, before },
             };
             if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {
                 warn_unless_logged!(error; %owner, %error, "place not given up; a tick will find it");

@@ -61,6 +61,8 @@ enum Change {
         moves: bool,
         turns: bool,
         relabels: bool,
+        /// Whether it comes to a line or leaves it, or is put off to a start.
+        changes_lane: bool,
     },
     Move(Due),
 }
@@ -89,7 +91,12 @@ impl Commit {
                     (Record::Execution(before), Record::Execution(after)) => before.details != after.details,
                     (_, _) => false,
                 };
-                (after, Change::Update { record: NewRecord::of(after)?, moves, turns, relabels })
+                let changes_lane = match (before, after) {
+                    (Record::Task(before), Record::Task(after)) => before.lane() != after.lane(),
+                    (_, _) => false,
+                };
+                let record = NewRecord::of(after)?;
+                (after, Change::Update { record, moves, turns, relabels, changes_lane })
             }
             Write::Put { after, .. } => (after, Change::Put(NewRecord::of(after)?)),
             Write::Rearm { record, to } => (record, Change::Move(*to)),
@@ -168,8 +175,13 @@ impl Decided {
     fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
         match (&self.change, row) {
             (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
-            (Change::Update { record, moves, turns, relabels }, Some(row)) => {
+            (Change::Update { record, moves, turns, relabels, changes_lane }, Some(row)) => {
                 update(connection, self.kind, record, row, (*moves, *turns))?;
+                if *changes_lane {
+                    let mut statement =
+                        connection.prepare_cached("UPDATE record SET lane = ?2 WHERE row = ?1")?;
+                    statement.execute(params![row, record.lane])?;
+                }
                 if *relabels { label_anew(connection, self.kind, &self.id, record, row) } else { Ok(()) }
             }
             (Change::Move(due), Some(row)) => move_to(connection, *due, row),

@@ -192,7 +192,7 @@ pub(crate) struct NewRecord {
     pub(crate) ready_at: Option<Timestamp>,
     /// Whether a hint of it should be in its queue.
     pub(crate) has_hint: bool,
-    /// Its order among the tasks of its queue, if it asks for one. It never changes.
+    /// Where its hints stand among those of its queue, if it is a task and they have a place of their own.
     pub(crate) lane: Option<String>,
     /// Whether it is an execution that has no outcome yet.
     pub(crate) is_open: bool,

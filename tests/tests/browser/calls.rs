@@ -166,7 +166,7 @@ async fn a_key_is_found_its_limit_set_and_unset_and_a_place_released() {
         assert_eq!(limit().await["pinned"], false);
 
         browser.press("Release ocr-1").await;
-        browser.sees("more than the limit may then run").await;
+        browser.sees("more than the limit may run").await;
         browser.press("Yes, release").await;
         browser.sees("Release ocr-1: done").await;
         let holders = limit().await["holders"].take();

@@ -59,6 +59,47 @@ async fn a_copy_beside_a_running_server_has_all_that_was_acknowledged() {
     assert_eq!(status(&address, "later").await, Value::Null);
 }
 
+/// Calls the API, and returns the lease of the answer's first task if there is one.
+async fn call(address: &str, path: &str, body: &Value) -> String {
+    let answer = reqwest::Client::new().post(format!("{address}/v1/{path}")).json(body).send().await;
+    let answer = answer.expect("an answer");
+    assert!(answer.status().is_success(), "{path}: {}", answer.status());
+    let answer: Value = answer.json().await.expect("JSON");
+    answer["tasks"][0]["lease"].as_str().unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_file_is_whole_in_which_tasks_have_changed_their_order_among_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    let (server, address) = serve(&file).await;
+    let schedule = async |id: &str, rest: Value| {
+        let mut task = json!({"id": id, "queue": "q", "kind": "k"});
+        task.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+        call(&address, "tasks", &task).await;
+    };
+    let claim =
+        async |id: &str| call(&address, &format!("tasks/{id}/claim"), &json!({"worker": "ada"})).await;
+    let one = json!({"concurrency": [{"key": "c", "limit": 1}], "priority": "low"});
+    for id in ["runs", "comes", "waits"] {
+        schedule(id, one.clone()).await;
+        if id == "runs" {
+            let lease = claim(id).await;
+            schedule("behind", one.clone()).await;
+            call(&address, &format!("tasks/{id}/complete"), &json!({"lease": lease})).await;
+        }
+    }
+    let rate = json!({"rate": {"key": "r", "limit": 1, "per": "1h"}});
+    schedule("starts", rate.clone()).await;
+    schedule("put-off", json!({"delay": "0s", "retry": {"max_attempts": 3}, "rate": rate["rate"]})).await;
+    for id in ["behind", "starts", "put-off"] {
+        claim(id).await;
+    }
+    let found = tickover(&["data", "check", text(&file)]).await;
+    assert!(found.stdout.ends_with("no problems found\n"), "{}", found.stdout);
+    server.interrupt().await.expect("an end");
+}
+
 #[tokio::test]
 async fn a_check_counts_what_is_there_and_names_records_that_do_not_agree_with_their_columns() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -70,7 +111,7 @@ async fn a_check_counts_what_is_there_and_names_records_that_do_not_agree_with_t
     let found = tickover(&["data", "check", text(&file)]).await;
     assert!(found.status.success(), "{found:?}");
     for (name, value) in [("schema", "6"), ("tasks", "3"), ("idempotency keys", "3"), ("payloads", "3")] {
-        assert!(found.stdout.contains(&format!("{name:<24}{value}\n")), "{name}: {}", found.stdout);
+        assert!(found.stdout.contains(&format!("{name:<40}{value}\n")), "{name}: {}", found.stdout);
     }
     assert!(found.stdout.ends_with("no problems found\n"), "{}", found.stdout);
     server.interrupt().await.expect("an end");

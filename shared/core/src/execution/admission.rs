@@ -168,21 +168,24 @@ impl Execution {
     }
 }
 
-/// What an execution gives up at its keys when its outcome is final.
+/// What an execution gives up at its keys when its outcome is final, or if it leaves its line without a turn; and the start
+/// that it doesn't need, or doesn't keep while it waits in a line.
 pub(super) fn given_up(before: &Execution, after: &Execution, context: &Context<'_>) -> Option<Effect> {
     let admission = before.admission.as_deref()?;
-    if before.closed().is_some() || after.closed().is_none() {
-        return None;
-    }
+    let has_closed = before.closed().is_none() && after.closed().is_some();
+    let (was_in_line, is_in_line) = (before.parked.in_line().is_some(), after.parked.in_line().is_some());
+    let leaves_line = was_in_line && !is_in_line && after.turn().is_none();
     let is_needed = |paced: &&Paced| paced.start.is_some_and(|start| start.makes_wait(context.now));
-    let start = admission.paced.as_ref().filter(is_needed).cloned();
-    (!admission.gates.is_empty() || start.is_some()).then(|| {
+    let start = admission.paced.as_ref().filter(|_| has_closed || (is_in_line && !was_in_line));
+    let start = start.filter(is_needed).cloned();
+    let gates = if has_closed || leaves_line { admission.gates.clone() } else { vec![] };
+    (!gates.is_empty() || start.is_some()).then(|| {
         Effect::FreePlaces(Box::new(FreePlaces {
             owner: Owner::Execution(before.id.clone()),
             incarnation: before.incarnation,
-            gates: admission.gates.clone(),
+            gates,
             before: after.version,
-            waited: admission.held.is_none(),
+            waited: admission.held.is_none().then(|| before.waiting().mark()),
             start,
         }))
     })

@@ -98,10 +98,14 @@ fn digest(text: &str) -> u32 {
     u32::try_from(fnv1a(text) & 0xffff_ffff).unwrap_or(0)
 }
 
+fn mark_of(queue: &QueueName, required: u32) -> u32 {
+    digest(queue.as_str()) ^ required
+}
+
 impl Branch {
     /// A digest of its workers, by which the key's record names those that don't come.
     pub fn mark(&self) -> u32 {
-        digest(self.queue.as_str()) ^ self.required
+        mark_of(&self.queue, self.required)
     }
 
     /// Where the keys of its items begin.
@@ -183,6 +187,11 @@ impl Waiter {
     }
 }
 
+/// Where the stand-ins of this priority end.
+pub fn end_of_stand_ins(priority: Priority) -> String {
+    format!("{STAND_INS}{}~", rank(priority))
+}
+
 const fn rank(priority: Priority) -> u8 {
     match priority {
         Priority::High => 0,
@@ -215,9 +224,13 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// The mark of its branch, if it waits.
-    pub fn branch(&self) -> Option<u32> {
-        self.item(Timestamp::EPOCH).map(|(_, waiter)| waiter.branch.mark())
+    /// The mark of its branch, whether it waits or not.
+    pub fn mark(&self) -> u32 {
+        mark_of(self.queue, self.required())
+    }
+
+    fn required(&self) -> u32 {
+        self.requires.iter().fold(0, |all, one| all ^ digest(one.as_str()))
     }
 
     /// The key in whose line it waits, and its item there; `None` if it doesn't wait.
@@ -225,7 +238,7 @@ impl Waiting<'_> {
         let (position, home) = (self.position?, home(self.gates)?);
         let others = self.gates.iter().filter(|gated| gated.key != home.key);
         let others = others.map(|gated| GateId::from(&gated.key)).collect();
-        let required = self.requires.iter().fold(0, |all, one| all ^ digest(one.as_str()));
+        let required = self.required();
         let waiter = Waiter {
             owner: self.owner.clone(),
             incarnation: self.incarnation,

@@ -19,8 +19,10 @@ pub struct Take {
     pub incarnation: Incarnation,
     /// The mark of what is to start, see [`Hold::Taken`].
     pub mark: u32,
-    /// The mark of its branch if it waits in a line: its queue has workers.
-    pub branch: Option<u32>,
+    /// The mark of its branch: its queue has workers.
+    pub branch: u32,
+    /// Whether it waits in a line.
+    pub in_line: bool,
     /// Until when it needs the place, if nothing extends it.
     pub until: Timestamp,
     pub limit: AskedLimit,
@@ -54,9 +56,7 @@ pub enum Taken {
 /// those that wait, and none of them could come.
 pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
     gate.note_limit(take.limit);
-    if let Some(branch) = take.branch {
-        gate.absent.retain(|one| one.branch != branch);
-    }
+    gate.absent.retain(|one| one.branch != take.branch);
     if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.owner, take.incarnation)) {
         let (created, least) = match holder.hold {
             Hold::Called { .. } => (true, take.until),

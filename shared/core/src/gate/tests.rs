@@ -104,7 +104,8 @@ impl Scene {
             owner: task(name),
             incarnation: inc(name),
             mark: mark_of(name),
-            branch: waits.map(|one| one.branch.mark()),
+            branch: waits.map_or(0, |one| one.branch.mark()),
+            in_line: waits.is_some(),
             until: now.plus(Millis::from_secs(30)).plus(GRACE),
             limit: asked(self.limit, 0),
             sure: true,
@@ -120,7 +121,7 @@ impl Scene {
         let taken = self.asks(&take, seconds);
         match taken {
             Taken::Place { .. } => self.items.retain(|_, one| one.owner != task(name)),
-            Taken::Full if take.branch.is_none() => self.goes_in_line(name, priority, seconds),
+            Taken::Full if !take.in_line => self.goes_in_line(name, priority, seconds),
             Taken::Full | Taken::Shared => {}
         }
         taken

@@ -23,7 +23,7 @@ use crate::command::Context;
 use crate::decision::{Condition, Effect, FreePlaces, Write};
 use crate::due_slot::{self, SlotChange};
 use crate::error::Reject;
-use crate::flow::Paced;
+use crate::flow::{Gated, Paced};
 use crate::gate::line::Move;
 use crate::id::LeaseId;
 use crate::size;
@@ -165,22 +165,19 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
     };
     // One that was called, and can't start after all.
     let leaves_line = before.waits_in_line() && after.parked.in_line().is_none() && after.running().is_none();
-    let start = before.paced().filter(|_| after.ended().is_some() && before.ended().is_none());
+    let has_ended = after.ended().is_some() && before.ended().is_none();
+    let start = before.paced().filter(|_| has_ended || after.waits_in_line());
     let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
-    let waited = before.running().is_none() || before.waits_in_line();
-    let has_any = !before.gates().is_empty() || start.is_some();
-    ((gives_up || leaves_line) && has_any).then(|| freeing(before, after.version, waited, start))
+    let gates = if gives_up || leaves_line { before.gates().to_vec() } else { vec![] };
+    (!gates.is_empty() || start.is_some()).then(|| {
+        let waited = before.running().is_none() || before.waits_in_line();
+        freeing(before, gates, after.version, waited.then(|| before.waiting().mark()), start)
+    })
 }
 
-fn freeing(task: &Task, before: u64, waited: bool, start: Option<Paced>) -> Effect {
-    Effect::FreePlaces(Box::new(FreePlaces {
-        owner: task.id.clone().into(),
-        incarnation: task.incarnation,
-        gates: task.gates().to_vec(),
-        before,
-        waited,
-        start,
-    }))
+fn freeing(task: &Task, gates: Vec<Gated>, before: u64, waited: Option<u32>, start: Option<Paced>) -> Effect {
+    let (owner, incarnation) = (task.id.clone().into(), task.incarnation);
+    Effect::FreePlaces(Box::new(FreePlaces { owner, incarnation, gates, before, waited, start }))
 }
 
 /// Who learns that the task has ended, if it has: the execution that it is a remote step of, or the cron that it is a run
@@ -252,7 +249,7 @@ fn repeated_close(task: &Task, lease: &LeaseId) -> Decision {
     }
     decision.effects.extend(end_notices(task));
     if !task.gates().is_empty() && task.running().is_none() {
-        decision.effects.push(freeing(task, task.version, false, None));
+        decision.effects.push(freeing(task, task.gates().to_vec(), task.version, None, None));
     }
     decision
 }

@@ -91,7 +91,7 @@ impl Service {
         for task in tasks {
             let is_ready = task.running().is_none() && task.ready_at().is_some_and(|at| at <= now);
             // One of a step may be paused with its execution, which its claim finds out.
-            let may_wait = is_ready && task.parent.is_none() && task.paced().is_none() && task.parked.is_no();
+            let may_wait = is_ready && task.parent.is_none() && task.parked.is_no();
             if may_wait && self.lacks_place(task.gates(), &mut known).await.unwrap_or(false) {
                 full.push(task);
             }

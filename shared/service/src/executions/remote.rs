@@ -111,10 +111,18 @@ impl Service {
             // Such a join is never full, so each of its other steps notifies the execution.
             step.slot = step.slot.filter(|slot| !short.contains(&(slot.label, slot.item)));
         }
-        let starts = self.starts_of(execution, &ready).await;
-        let steps = ready.into_iter().zip(starts);
+        let (mut in_line, mut known) = (Vec::with_capacity(ready.len()), BTreeMap::new());
+        for step in &ready {
+            let needed = recorded(&step.flow, None).gates;
+            // If a key can't be read, the claim finds out.
+            in_line.push(Box::pin(self.lacks_place(&needed, &mut known)).await.unwrap_or(false));
+        }
+        let starts = self.starts_of(execution, &ready, &in_line).await;
+        let steps = ready.into_iter().zip(in_line).zip(starts);
         let ended: Vec<_> = stream::iter(steps)
-            .map(|(step, start)| async { (step.name.clone(), self.start_one(execution, step, start).await) })
+            .map(|((step, in_line), start)| async move {
+                (step.name.clone(), self.start_one(execution, step, in_line, start).await)
+            })
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -162,8 +170,13 @@ impl Service {
         Ok(RemoteStep { retry, timeouts, flow, ..step })
     }
 
-    /// The starts of steps with a rate that don't exist yet.
-    async fn starts_of(&self, execution: &Execution, steps: &[RemoteStep]) -> Vec<Option<Paced>> {
+    /// The starts of steps with a rate that don't exist yet, and don't begin in a line.
+    async fn starts_of(
+        &self,
+        execution: &Execution,
+        steps: &[RemoteStep],
+        in_line: &[bool],
+    ) -> Vec<Option<Paced>> {
         let paced = steps.iter().filter(|step| step.flow.rate.is_some());
         let ids: Vec<TaskId> = paced.map(|step| remote_id(execution, &step.name)).collect();
         if ids.is_empty() {
@@ -171,8 +184,11 @@ impl Service {
         }
         // Boxed, because the future of each turn would contain all of this, and few steps have a rate.
         let known = Box::pin(self.known_ids(ids)).await;
-        let is_new = |step: &&RemoteStep| !known.contains(&remote_id(execution, &step.name));
-        let rates: Vec<_> = steps.iter().map(|step| Some(step).filter(is_new)?.flow.rate.as_ref()).collect();
+        let is_new = |step: &RemoteStep| !known.contains(&remote_id(execution, &step.name));
+        let of_step = steps.iter().zip(in_line);
+        let rates: Vec<_> = of_step
+            .map(|(step, in_line)| step.flow.rate.as_ref().filter(|_| !*in_line && is_new(step)))
+            .collect();
         Box::pin(self.reserve_starts(&rates)).await
     }
 
@@ -180,12 +196,11 @@ impl Service {
         &self,
         execution: &Execution,
         step: RemoteStep,
+        in_line: bool,
         start: Option<Paced>,
     ) -> Result<Vec<tickover_core::decision::Effect>, ServiceError> {
         let id = remote_id(execution, &step.name);
         let flow = recorded(&step.flow, start.clone()).within(execution.lane, &step.given);
-        // If a key can't be read, the claim finds out.
-        let in_line = Box::pin(self.lacks_place(&flow.gates, &mut BTreeMap::new())).await.unwrap_or(false);
         let work = execution.repeats_as(&step.name);
         let parent = Parent { step: Some(step.name), work, slot: step.slot, ..Parent::of(execution) };
         let command = Command::Schedule(Box::new(Schedule {

@@ -30,6 +30,9 @@ pub(super) const WRITTEN_WITHIN: Millis = Millis::from_secs(600);
 /// have been taken for left over. Less than half of that time.
 const LATE: Millis = Millis::from_secs(120);
 
+/// Most branches of the queue whose other keys are looked at, in each line, when it is resumed.
+const BRANCHES_MAX: usize = 20;
+
 /// Keys of a part of the store at whose lines a tick has to look.
 #[derive(Debug)]
 pub(crate) struct Section {
@@ -194,10 +197,16 @@ impl Service {
                 if self.now() >= stop_at {
                     return Ok(());
                 }
-                let waits = self.with_retries(|| self.ports.store.waiters(&gate, queue.as_str(), 1)).await?;
-                if let Some(first) = waits.into_iter().next().filter(|first| first.branch.queue == *queue) {
-                    self.look_by(&gate, &Act::LookAnew).await;
-                    others.extend(first.branch.others);
+                let mut after = queue.as_str().to_owned();
+                for nth in 0..BRANCHES_MAX {
+                    let page = self.with_retries(|| self.ports.store.waiters(&gate, &after, 1)).await?;
+                    let first = page.into_iter().next().filter(|one| one.branch.queue == *queue);
+                    let Some(Waiter { branch, .. }) = first else { break };
+                    if nth == 0 {
+                        self.look_by(&gate, &Act::LookAnew).await;
+                    }
+                    after = branch.end();
+                    others.extend(branch.others);
                 }
                 last = Some(gate);
             }
@@ -223,6 +232,7 @@ impl Service {
             sections.insert(0, Section { part, after: after.clone(), until: None });
             sections.push(Section { part, after: None, until: after });
         }
+        let mut trouble = None;
         for section in sections {
             let (part, mut last) = (section.part, section.after.clone());
             loop {
@@ -233,16 +243,24 @@ impl Service {
                 }
                 let next = self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?;
                 let Some(gate) = next.filter(|gate| section.has(gate)) else { break };
-                match self.change_gate(&gate, "", &Act::Patrol).await {
-                    Ok((_, record)) => self.measure_line(record.as_ref()).await?,
-                    // Others change it just now, and offer what is free.
-                    Err(ServiceError::Contended) => {}
-                    Err(error) => return Err(error),
+                // A key that can't be read must not keep the tick from the others.
+                if let Err(error) = self.patrol_line(&gate).await {
+                    warn_unless_logged!(error; key = %gate, %error, "its line isn't looked at; the next tick will do it");
+                    trouble.get_or_insert(error);
                 }
                 last = Some(gate);
             }
         }
-        Ok(true)
+        trouble.map_or(Ok(true), Err)
+    }
+
+    async fn patrol_line(&self, gate: &GateId) -> Result<(), ServiceError> {
+        match self.change_gate(gate, "", &Act::Patrol).await {
+            Ok((_, record)) => self.measure_line(record.as_ref()).await,
+            // Others change it just now, and offer what is free.
+            Err(ServiceError::Contended) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks at the keys of work whose message was received again after its end: the process that ended it may have died

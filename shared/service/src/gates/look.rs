@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tickover_core::gate::line::{STAND_INS, enter};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
+use tickover_core::gate::line::{STAND_INS, end_of_stand_ins, enter};
 use tickover_core::gate::{Branch, Candidate, Gate, Waiter};
-use tickover_core::id::GateId;
+use tickover_core::id::{GateId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
@@ -27,6 +30,8 @@ const FIRST_PAGE: usize = 10;
 const FIRST_PAGES: usize = 10;
 /// Most stand-ins that one look finds to be in vain.
 const CANNOT_COME_MAX: usize = 50;
+/// How many lines are looked at in parallel for stand-ins that were called or can't come.
+const RELIEVED_AT_ONCE: usize = 8;
 /// Most candidates of one look.
 const CANDIDATES_MAX: usize = 50;
 
@@ -288,14 +293,23 @@ impl Service {
     async fn look_at_stand_ins(&self, look: &mut Look<'_>) -> Result<(), ServiceError> {
         let (mut size, mut ready) = (look.wanted + SPARE, 0);
         let (mut known, mut after) = (look.stand_ins.take(), STAND_INS.to_owned());
+        let mut priority = None;
         // Those that can't come are many writes. The next look goes on behind them.
-        while ready < look.wanted && look.found.cannot_come.len() < CANNOT_COME_MAX {
-            let some = match &mut known {
+        while look.found.cannot_come.len() < CANNOT_COME_MAX {
+            if ready >= look.wanted {
+                // The one that has waited the longest may be of another priority.
+                let Some(of) = priority.filter(|_| look.gate.puts_longest_first()) else { break };
+                (after, ready) = (end_of_stand_ins(of), 0);
+                if let Some(known) = &mut known {
+                    known.retain(|one| one.sort_key() > after);
+                }
+            }
+            let some: Vec<Waiter> = match &mut known {
                 Some(known) => known.drain(..size.min(known.len())).collect(),
                 None => self.with_retries(|| self.ports.store.waiters(&look.gate.id, &after, size)).await?,
             };
             let Some(last) = some.last() else { break };
-            after = last.sort_key();
+            (after, priority) = (last.sort_key(), some.first().map(|one| one.priority));
             let mut may_come = vec![];
             for waiter in some {
                 // Those of a paused queue stay: the end of the pause looks at them.
@@ -334,17 +348,31 @@ impl Service {
         Ok(true)
     }
 
-    /// The parts of these stand-ins are taken by the next of their branches, if those wait for this key. If that fails, a tick
-    /// does it.
-    pub(super) async fn relieve(&self, gate: &GateId, stand_ins: Vec<Waiter>) {
-        if stand_ins.is_empty() {
-            return;
+    /// The parts of these stand-ins are taken by the next of their branches, if those wait for this key: also if their messages
+    /// were lost, and they were called in vain. If that fails, a tick does it.
+    pub(super) fn relieve<'a>(
+        &'a self,
+        gate: &'a GateId,
+        stand_ins: Vec<Waiter>,
+        in_vain: Vec<Owner>,
+    ) -> BoxFuture<'a, ()> {
+        async move {
+            if stand_ins.is_empty() && in_vain.is_empty() {
+                return;
+            }
+            self.delete_left_over(gate, &stand_ins).await;
+            let mut branches: BTreeSet<(GateId, String)> =
+                stand_ins.into_iter().filter_map(|one| Some((one.home?, one.branch.start()))).collect();
+            match self.records_at_gate(in_vain.iter()).await {
+                Ok(records) => branches.extend(records.homes().filter(|(home, _)| home != gate)),
+                Err(error) => tracing::debug!(key = %gate, %error, "who was called in vain isn't known"),
+            }
+            let mut looks: Vec<BoxFuture<'_, ()>> = Vec::with_capacity(branches.len());
+            for (home, from) in &branches {
+                looks.push(self.look(home, from).boxed());
+            }
+            stream::iter(looks).buffer_unordered(RELIEVED_AT_ONCE).collect::<()>().await;
         }
-        self.delete_left_over(gate, &stand_ins).await;
-        let branches: BTreeSet<(GateId, String)> =
-            stand_ins.into_iter().filter_map(|one| Some((one.home?, one.branch.start()))).collect();
-        for (home, from) in branches {
-            Box::pin(self.look(&home, &from)).await;
-        }
+        .boxed()
     }
 }

@@ -16,11 +16,14 @@ use super::records::Standing;
 use crate::error::ServiceError;
 use crate::flow::gate_digest;
 use crate::service::Service;
+use crate::warn_unless_logged;
 
 /// Most waiting tasks that are listed.
 const WAITING_MAX: usize = 100;
 /// Most waiting tasks among which a position is counted.
 const COUNTED_MAX: usize = 1_000;
+/// Most pages of so many that are read of a line.
+const LINE_PAGES: usize = 10;
 /// Most lines that are looked at for the list of keys.
 const LOOKED_AT_MAX: usize = 500;
 
@@ -86,8 +89,12 @@ impl Service {
                     return Ok((found, true));
                 }
                 looked_at += 1;
-                // A line may still be listed for a moment after the last one has left it.
-                found.extend(self.view_of(&gate).await?.filter(|limit| !limit.waiting.is_empty()));
+                match self.view_of(&gate).await {
+                    // A line may still be listed for a moment after the last one has left it.
+                    Ok(limit) => found.extend(limit.filter(|limit| !limit.waiting.is_empty())),
+                    Err(error) if error.is_retryable() => return Err(error),
+                    Err(error) => warn_unless_logged!(error; key = %gate, %error, "its line can't be shown"),
+                }
                 last = Some(gate);
             }
         }
@@ -106,7 +113,8 @@ impl Service {
         self.limit(key).await
     }
 
-    /// Takes its place at a key from a task or an execution, if it has one. It goes on: more than the limit may then run.
+    /// Takes its place at a key from a task or an execution, if it has one. A task loses its attempt at its next heartbeat,
+    /// unless a place is free then. Until then, and with an execution, more than the limit may run.
     pub async fn release_place(&self, key: &FlowKey, owner: &Owner) -> Result<LimitView, ServiceError> {
         let id = GateId::from(&gate_digest(key));
         Box::pin(self.change_gate(&id, &gate::shown(key), &Act::Release(owner))).await?;
@@ -153,14 +161,15 @@ impl Service {
     async fn full_gate(&self, owner: &Owner, gates: &[Gated]) -> Result<Option<WaitsAt>, ServiceError> {
         let mut home = None;
         for gated in gates {
-            let Some((limit, line)) = self.line_of(&GateId::from(&gated.key), COUNTED_MAX).await? else {
+            let Some((limit, line, is_cut)) = self.line_of(&GateId::from(&gated.key), COUNTED_MAX).await?
+            else {
                 continue;
             };
             let has_place = limit.holders.iter().any(|one| one.owner == *owner);
             let is_full = limit.limit.is_some_and(|most| limit.holders.len() >= usize::from(most.get()));
-            let position = line.iter().position(|one| one.owner == *owner).map(|at| at + 1);
-            let waits_at = WaitsAt { limit, position };
-            match (has_place, is_full, position) {
+            let found = line.iter().position(|one| one.owner == *owner).map(|at| at + 1);
+            let waits_at = WaitsAt { limit, position: found.filter(|_| !is_cut) };
+            match (has_place, is_full, found) {
                 (false, true, _) => return Ok(Some(waits_at)),
                 (false, false, Some(_)) => home = Some(waits_at),
                 (_, _, _) => {}
@@ -170,27 +179,46 @@ impl Service {
     }
 
     async fn view_of(&self, id: &GateId) -> Result<Option<LimitView>, ServiceError> {
-        Ok(self.line_of(id, WAITING_MAX).await?.map(|(limit, _)| limit))
+        Ok(self.line_of(id, WAITING_MAX).await?.map(|(limit, ..)| limit))
     }
 
-    /// A key, and the first that wait there, in their order.
+    /// The first items of each branch of a line, as many as are asked for at least. Returns as well whether there are more
+    /// branches than were read.
+    async fn first_of_each(&self, id: &GateId, most: usize) -> Result<(Vec<Waiter>, bool), ServiceError> {
+        let (mut found, mut after, mut of_branch) = (Vec::<Waiter>::new(), String::new(), 0);
+        for _ in 0..LINE_PAGES {
+            let page = self.with_retries(|| self.ports.store.waiters(id, &after, COUNTED_MAX)).await?;
+            let Some(last) = page.last() else { return Ok((found, false)) };
+            let of_last = page.iter().rev().take_while(|one| one.branch == last.branch).count();
+            of_branch = if of_last == page.len() { of_branch + of_last } else { of_last };
+            let is_enough = of_branch >= most && last.home.is_none();
+            after = if is_enough { last.branch.end() } else { last.sort_key() };
+            let is_last = page.len() < COUNTED_MAX;
+            found.extend(page);
+            if is_last {
+                return Ok((found, false));
+            }
+        }
+        Ok((found, true))
+    }
+
+    /// A key, the first that wait there, in their order, and whether others may be before them.
     async fn line_of(
         &self,
         id: &GateId,
         most: usize,
-    ) -> Result<Option<(LimitView, Vec<Waiter>)>, ServiceError> {
+    ) -> Result<Option<(LimitView, Vec<Waiter>, bool)>, ServiceError> {
         let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
-        let all = most + gate.holders.len();
-        let mut waiting = self.with_retries(|| self.ports.store.waiters(id, "", all)).await?;
+        let (mut waiting, is_cut) = self.first_of_each(id, most + gate.holders.len()).await?;
         waiting.retain(|one| !gate.has(one));
-        let more = waiting.len() >= most;
+        waiting.sort_by_key(Waiter::order);
+        let more = is_cut || waiting.len() >= most;
         waiting.truncate(most);
         let now = self.now();
         let stands_in = |one: &&Waiter| one.home.is_some();
         let records = self.records_at_gate(waiting.iter().filter(stands_in).map(|one| &one.owner)).await?;
         // Nobody deletes a stand-in before the key has a place.
         waiting.retain(|one| one.home.is_none() || records.standing(one, now) != Standing::LeftOver);
-        waiting.sort_by_key(Waiter::order);
         let holder = |one: &gate::Holder| {
             let called = one.is_called();
             let until = Some(one.until).filter(|_| called || one.owner.task().is_some());
@@ -206,6 +234,6 @@ impl Service {
             pinned_by: gate.pinned_by,
             key: gate.text,
         };
-        Ok(Some((view, waiting)))
+        Ok(Some((view, waiting, is_cut)))
     }
 }

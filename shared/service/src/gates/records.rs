@@ -99,6 +99,14 @@ impl Records {
         self.executions.iter().find(|one| one.id == *id && one.incarnation == incarnation)
     }
 
+    /// The keys in whose lines these wait, and where their branches begin.
+    pub(super) fn homes(&self) -> impl Iterator<Item = (GateId, String)> {
+        let waiting = self.tasks.iter().map(Task::waiting);
+        let waiting = waiting.chain(self.executions.iter().map(Execution::waiting));
+        let items = waiting.filter_map(|one| one.item(Timestamp::EPOCH));
+        items.map(|(gate, waiter)| (gate, waiter.branch.start()))
+    }
+
     pub(super) fn add(&mut self, other: Self) {
         self.tasks.extend(other.tasks);
         self.executions.extend(other.executions);

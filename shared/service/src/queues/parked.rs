@@ -123,6 +123,13 @@ impl Service {
 
     /// Walks a shard for a queue that was resumed.
     pub(crate) async fn fire_resume(&self, resume: Resume, stop_at: Timestamp) -> Result<Fired, FireError> {
+        if resume.shard == 0 && resume.from.is_none() {
+            // Processes that didn't know of the end of the pause may have put aside whom the resume had called.
+            let looked = self.look_at_lines_of(&resume.queue, stop_at).boxed().await;
+            if let Err(error) = looked {
+                warn_unless_logged!(error; { field::QUEUE_NAME } = %resume.queue, %error, "not every line is looked at; a tick will do it");
+            }
+        }
         let Some((rest, after)) = self.continue_walk(resume, stop_at).await? else {
             return Ok(Fired::Spent);
         };

@@ -113,7 +113,7 @@ impl Service {
         request: &ScheduleRequest,
         mut schedule: Box<Schedule>,
     ) -> Box<Schedule> {
-        if self.starts_now(request, schedule.start) {
+        if !schedule.in_line && self.starts_now(request, schedule.start) {
             let start = self.reserve_starts(&[request.flow.rate.as_ref()]).await.pop().flatten();
             schedule.flow = recorded(&request.flow, start);
         }

@@ -115,6 +115,7 @@ pub fn decide_execution(
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
         | Bug::StartsForgotten
+        | Bug::StartBehindAll
         | Bug::StartWithoutCondition
         | Bug::LateStartCounts
         | Bug::HeldHintForgotten

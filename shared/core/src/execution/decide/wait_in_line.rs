@@ -6,6 +6,7 @@ use crate::due_slot::SlotChange;
 use crate::execution::decision::{Decision, Reply};
 use crate::execution::update::{expired_or_unchanged, update_in_slot};
 use crate::execution::{Execution, ExecutionState, closing};
+use crate::flow::Paced;
 use crate::gate::Position;
 use crate::parked::Parked;
 
@@ -28,6 +29,9 @@ pub(super) fn decide(execution: &Execution, seen_version: u64, context: &Context
     if comes {
         let since = execution.ready_at().unwrap_or(context.now).min(context.now);
         after.parked = Parked::InLine(Position { since, version: execution.version + 1 });
+        // It reserves another one when it has a place: others may use this one meanwhile.
+        let admission = after.admission.as_deref_mut();
+        admission.and_then(|admission| admission.paced.as_mut()).into_iter().for_each(Paced::forget_start);
         super::due::hint_has_come(&mut after, context.now);
     }
     let slot = if comes { SlotChange::in_line(context.limits) } else { SlotChange::KeepOrLower };

@@ -2,6 +2,7 @@
 
 use crate::command::Context;
 use crate::due_slot::SlotChange;
+use crate::flow::Paced;
 use crate::gate::Position;
 use crate::parked::Parked;
 use crate::task::Task;
@@ -24,6 +25,8 @@ pub(super) fn decide(task: &Task, seen_version: u64, context: &Context<'_>) -> D
     // The pause is over in which its time stopped.
     transition::start_time(&mut after, context.now);
     after.parked = Parked::InLine(position);
+    // It reserves another one when it has a place: others may use this one meanwhile.
+    after.paced_mut().into_iter().for_each(Paced::forget_start);
     super::update_in_slot(
         task,
         after,

@@ -29,7 +29,7 @@ pub(crate) struct CrashingStore {
     pub(crate) writes: AtomicU64,
     pub(crate) last: AtomicU64,
     /// An execution whose record only a newer build can read.
-    pub(crate) unreadable: Mutex<Option<ExecutionId>>,
+    pub(crate) unreadable: Mutex<Option<RecordId>>,
     pub(crate) calls: AtomicU64,
     /// How long each call takes, by this clock.
     pub(crate) takes_ms: AtomicU64,
@@ -77,9 +77,7 @@ impl CrashingStore {
 
     fn can_read(&self, ids: &[RecordId]) -> Result<(), StoreError> {
         match &*self.unreadable.lock().unwrap() {
-            Some(id) if ids.contains(&id.clone().into()) => {
-                Err(StoreError::Corrupt { reason: "a newer format".to_owned() })
-            }
+            Some(id) if ids.contains(id) => Err(StoreError::Corrupt { reason: "a newer format".to_owned() }),
             Some(_) | None => Ok(()),
         }
     }

@@ -9,7 +9,9 @@ use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Cleanup, Close, Ending, Suspend};
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
 use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionTimeouts, Parent, ParentClosePolicy};
-use tickover_core::id::{EventName, ExecutionId, LeaseId, QueueName, StepName, TaskKind, WorkflowName};
+use tickover_core::id::{
+    EventName, ExecutionId, LeaseId, QueueName, RecordId, StepName, TaskKind, WorkflowName,
+};
 use tickover_core::limits::Limits;
 use tickover_core::payload::{Json, Payload};
 use tickover_core::retry::RetryPolicy;
@@ -167,7 +169,11 @@ impl Scene {
 
     /// From now on, only a newer build can read this execution.
     pub(crate) fn make_unreadable(&self, of: &str) {
-        *self.mortal.unreadable.lock().unwrap() = Some(id(of));
+        self.make_record_unreadable(id(of));
+    }
+
+    pub(crate) fn make_record_unreadable(&self, of: impl Into<RecordId>) {
+        *self.mortal.unreadable.lock().unwrap() = Some(of.into());
     }
 
     /// The next reads of the ticks' record find this one.

@@ -3,9 +3,9 @@
 use tickover_core::command::Isolation;
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::{Entry, Happened};
-use tickover_core::id::Capability;
+use tickover_core::id::{Capability, TaskId};
 
-use super::{limit, needing, on, one, queue, request};
+use super::{gate_id, limit, needing, on, one, queue, request};
 use crate::claim::{ClaimRequest, Hinted};
 use crate::executions::RemoteStep;
 use crate::executions::tests::scene::{Scene, id, remote_step};
@@ -165,4 +165,70 @@ async fn a_look_at_many_lines_that_had_to_stop_goes_on_where_it_was() {
         assert!(holders.iter().any(tickover_core::gate::Holder::is_called), "{name}");
     }
     assert!(scene.service.patrol_lines(scene.now().plus(Millis::from_secs(60))).await.unwrap());
+}
+
+/// Two of the queue `night` wait for a place, and the first was called so often in vain that nobody calls the queue now.
+async fn night_is_absent() -> (Scene, [TaskId; 2]) {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    let first = scene.add(on("night", one())).await;
+    scene.advance(1);
+    let second = scene.add(on("night", one())).await;
+    scene.completes(&running).await;
+    for _ in 0..8 {
+        scene.advance(60);
+        scene.tick().await.unwrap();
+    }
+    let absent = scene.gate_of("customer").await.absent;
+    assert!(absent.first().is_some_and(|one| one.until > scene.now()), "{absent:?}");
+    (scene, [first, second])
+}
+
+#[tokio::test]
+async fn if_the_one_that_was_called_in_vain_has_ended_the_next_comes_when_its_workers_are_back() {
+    let (scene, [first, second]) = night_is_absent().await;
+    scene.service.cancel(&first, false).await.unwrap();
+    let mut came = None;
+    for _ in 0..3 {
+        came = came.or(scene.claim_from("night").await);
+    }
+    assert_eq!(came.map(|claimed| claimed.task.id), Some(second));
+}
+
+#[tokio::test]
+async fn one_that_comes_without_having_waited_shows_that_its_queue_has_workers() {
+    let (scene, waiting) = night_is_absent().await;
+    for message in
+        scene.queue.receive(&queue("night"), 10, Millis::from_secs(60), Millis::ZERO).await.unwrap()
+    {
+        scene.queue.delete(&queue("night"), &message.receipt).await.unwrap();
+    }
+    let late = scene.add(on("night", one())).await;
+    let claimed = scene.claim_from("night").await.unwrap();
+    assert_eq!(claimed.task.id, late);
+    scene.completes(&claimed).await;
+    let next = scene.claim_from("night").await.unwrap();
+    assert!(waiting.contains(&next.task.id));
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_read_keeps_no_tick_from_the_lines_behind_it() {
+    let scene = Scene::new();
+    let names: Vec<String> = (0..8).map(|number| format!("customer {number}")).collect();
+    for name in &names {
+        scene.add(needing(&[limit(name, 1)])).await;
+        let _lost = scene.claims().await.unwrap();
+        scene.add(needing(&[limit(name, 1)])).await;
+    }
+    // Their places end by themselves.
+    scene.advance(120);
+    scene.make_record_unreadable(gate_id(&names[0]));
+    assert!(scene.tick().await.is_err(), "it says that something is wrong");
+    for name in &names[1..] {
+        let holders = scene.gate_of(name).await.holders;
+        assert!(holders.iter().any(tickover_core::gate::Holder::is_called), "{name}");
+    }
+    let (listed, _) = scene.service.full_keys().await.unwrap();
+    assert!(listed.iter().all(|limit| limit.key != names[0]));
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tickover_core::flow::Priority;
+
 use super::*;
 
 /// The places of the key that all share.
@@ -293,4 +295,77 @@ async fn a_paused_queue_with_hundreds_of_lines_keeps_no_other_from_a_shared_key(
     scene.service.pause_queue(&queue("paused"), false).await.unwrap();
     scene.completes(&running[1]).await;
     assert!(scene.claim_from("paused").await.is_some());
+}
+
+#[tokio::test]
+async fn the_line_is_shown_in_its_order_however_many_of_another_queue_stand_before() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let _running = scene.claims().await.unwrap();
+    let others: Vec<_> = (0..1_100).map(|_| on("bulk", one())).collect();
+    for some in others.chunks(100) {
+        assert!(scene.service.schedule_batch(some.to_vec()).await.unwrap().iter().all(Result::is_ok));
+    }
+    let mut first = on("zero", one());
+    first.flow.priority = Priority::High;
+    let first = scene.add(first).await;
+    let waits_at = scene.service.waits_at(&scene.found(&first).await).await.unwrap().unwrap();
+    assert_eq!((waits_at.position, &waits_at.limit.waiting[0]), (Some(1), &first.into()));
+}
+
+#[tokio::test]
+async fn one_tick_is_enough_for_a_shared_key_whose_call_was_lost() {
+    for round in 0..6 {
+        let scene = Scene::new();
+        let mail = |customer: usize| needing(&[limit(&format!("{round} {customer}"), 1), limit("smtp", 2)]);
+        for customer in 0..2 {
+            scene.add(mail(customer)).await;
+        }
+        let running = [scene.claims().await.unwrap(), scene.claims().await.unwrap()];
+        for customer in 2..6 {
+            scene.add(mail(customer)).await;
+        }
+        for claimed in &running {
+            scene.completes(claimed).await;
+        }
+        let hidden = Millis::from_secs(60);
+        let received = scene.queue.receive(&queue("jobs"), 10, hidden, Millis::ZERO).await.unwrap();
+        assert_eq!(received.len(), 2, "so many places are free");
+        for message in &received {
+            scene.queue.delete(&queue("jobs"), &message.receipt).await.unwrap();
+        }
+        scene.advance(60);
+        scene.tick().await.unwrap();
+        assert!(scene.claims().await.is_some() && scene.claims().await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_low_priority_gets_a_place_at_a_shared_key_while_high_ones_come_and_come() {
+    let scene = Scene::new();
+    let of = |customer: usize, priority| {
+        let mut request = needing(&[limit(&format!("customer {customer}"), 1), limit("smtp", 2)]);
+        request.flow.priority = priority;
+        request
+    };
+    scene.add(of(0, Priority::High)).await;
+    scene.add(of(1, Priority::High)).await;
+    let mut running = vec![scene.claims().await.unwrap(), scene.claims().await.unwrap()];
+    scene.advance(1);
+    let low = scene.add(of(2, Priority::Low)).await;
+    for customer in 3..13 {
+        scene.add(of(customer, Priority::High)).await;
+    }
+    let mut begun = 0;
+    for customer in 13..60 {
+        scene.advance(1);
+        scene.add(of(customer, Priority::High)).await;
+        scene.completes(&running.remove(0)).await;
+        running.push(scene.claims().await.unwrap());
+        begun += 1;
+        if running.last().unwrap().task.id == low {
+            break;
+        }
+    }
+    assert!(begun < 40, "the low one waits behind all high ones");
 }

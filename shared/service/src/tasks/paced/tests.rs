@@ -415,6 +415,24 @@ async fn a_place_comes_before_a_start_so_that_no_start_is_lost_in_the_line() {
     assert_eq!(gate.version, 3, "each has taken one start");
 }
 
+#[tokio::test]
+async fn who_goes_to_a_line_gives_its_start_back_to_those_that_can_use_it() {
+    let scene = Scene::new();
+    let place = Concurrency { key: FlowKey::parse("customer").unwrap(), limit: NonZeroU16::MIN };
+    let flow = FlowRequest { concurrency: vec![place], ..by(rate(6, 3_600, 6)).flow };
+    let both = ScheduleRequest { flow, ..mail() };
+    for started in scene.service.schedule_batch(vec![both; 6]).await.unwrap() {
+        assert_eq!(available_at(&started.unwrap().task), scene.now());
+    }
+    let mut running = scene.takes().await.unwrap();
+    for _ in 0..5 {
+        scene.takes().await;
+        scene.advance(60);
+        scene.service.complete(&running.task.id, &running.token, None).await.unwrap();
+        running = scene.takes().await.expect("the burst of six is for all of them");
+    }
+}
+
 /// A process dies after any of its writes, at a claim that puts the task off and one that starts it, and at the end.
 #[tokio::test]
 async fn whichever_write_a_process_dies_after_a_task_runs_and_no_two_start_within_the_rate() {

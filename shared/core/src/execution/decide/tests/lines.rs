@@ -1,6 +1,6 @@
 //! Executions that wait in the line of a key: an item there, the position in the record, and no hint.
 
-use crate::decision::DueReply;
+use crate::decision::{DueReply, Effect};
 use crate::due::DueKind;
 use crate::execution::ExecutionStatus as Status;
 use crate::execution::command::{Bounce, Command, Given};
@@ -120,6 +120,8 @@ fn another_request_of_a_burst_takes_it_out_of_the_line_until_it_can_start() {
     let bounce = Command::Bounce(Box::new(Bounce { given, wait: span("10s"), at_most: span("1h") }));
     let scene = limited().in_line().started().at("1m").apply(&bounce);
     let scene = leaves(scene.replies(Reply::Bounced { taken: true }).sends_hint_for("1m 10s"));
+    let gives_up = |effect: &Effect| matches!(effect, Effect::FreePlaces(freed) if freed.waited.is_some() && !freed.gates.is_empty());
+    assert!(scene.decision().effects.iter().any(gives_up), "what it was offered goes on");
     let scene = scene.at("2m").wait_in_line();
     assert_eq!(position(&scene), Some(Position { since: t("1m 10s"), version: 3 }));
 }

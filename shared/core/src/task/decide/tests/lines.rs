@@ -160,7 +160,7 @@ fn it_waits_at_the_scarcest_of_its_gates_in_the_branch_of_its_queue_and_the_othe
     let (at, item) = came_to(&scene).unwrap();
     assert_eq!((at, &item.branch.queue), (gate(1), &scene.record().queue));
     assert_eq!(item.branch.others, [gate(0), gate(2)]);
-    assert_eq!(scene.record().waiting().branch(), Some(item.branch.mark()));
+    assert_eq!(scene.record().waiting().mark(), item.branch.mark());
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn a_pause_of_its_execution_takes_a_step_out_of_the_line() {
     let held =
         leaves(plan().scheduled().at("10m").hold().replies(Reply::Due(DueReply::Rearmed)).sends_no_hint());
     assert!(held.record().is_held());
-    let freed = |effect: &Effect| matches!(effect, Effect::FreePlaces(freed) if freed.waited);
+    let freed = |effect: &Effect| matches!(effect, Effect::FreePlaces(freed) if freed.waited.is_some());
     assert!(held.decision().effects.iter().any(freed), "it may have been called");
     let held = leaves(plan().scheduled().at("1m").claim_held("a").replies(PARKED).sends_no_hint());
     let scene = held.at("1h").unpark().sends_hint_for("0s").wait_in_line().replies(PARKED);
@@ -294,7 +294,7 @@ fn a_late_worker_keeps_a_task_that_came_to_the_line_only_by_a_place_that_it_has_
 fn the_end_of_an_attempt_frees_what_was_taken_for_any_version_before_it() {
     let freed = |scene: &Scene| {
         scene.decision().effects.iter().find_map(|effect| match effect {
-            Effect::FreePlaces(freed) => Some((freed.before, freed.waited)),
+            Effect::FreePlaces(freed) => Some((freed.before, freed.waited.is_some())),
             _ => None,
         })
     };
