@@ -13,47 +13,53 @@ use crate::driver::{Browser, browse};
 use crate::site::{Server, router};
 
 /// A local system whose time passes only when a test says so.
-struct Incident {
-    scene: Scene,
-    server: Server,
+pub(crate) struct Incident {
+    pub(crate) scene: Scene,
+    pub(crate) server: Server,
     client: reqwest::Client,
 }
 
 impl Incident {
     async fn begin() -> Self {
+        Self::of(Settings::default()).await
+    }
+
+    /// The same, whose page has these settings.
+    pub(crate) async fn of(settings: Settings) -> Self {
         let scene = Scene::over(Arc::new(SqliteStore::memory().unwrap()));
-        let settings = Settings { metrics: false, ..Settings::default() };
+        let settings = Settings { metrics: false, ..settings };
         let server = Server::start("127.0.0.1:0", router(&scene.service, settings)).await;
         Self { scene, server, client: reqwest::Client::new() }
     }
 
-    async fn post(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         let address = format!("{}/v1/{path}", self.server.url());
         let answer = self.client.post(address).json(&body).send().await.unwrap();
         answer.error_for_status().unwrap().json().await.unwrap()
     }
 
-    async fn task(&self, id: &str, more: Value) {
+    pub(crate) async fn task(&self, id: &str, more: Value) {
         let mut task = json!({"queue": "emails", "kind": "welcome", "id": id});
         task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.post("tasks", task).await;
     }
 
-    async fn failed(&self, id: &str, code: &str) {
+    pub(crate) async fn failed(&self, id: &str, code: &str) {
         self.task(id, json!({})).await;
         let claimed = self.post(&format!("tasks/{id}/claim"), json!({"worker": "ada"})).await;
-        let report =
-            json!({"lease": claimed["tasks"][0]["lease"], "error": {"code": code, "retryable": false}});
+        let message = format!("the mail server says {code}");
+        let error = json!({"code": code, "message": message, "retryable": false});
+        let report = json!({"lease": claimed["tasks"][0]["lease"], "error": error});
         self.post(&format!("tasks/{id}/fail"), report).await;
     }
 
-    async fn execution(&self, id: &str, more: Value) {
+    pub(crate) async fn execution(&self, id: &str, more: Value) {
         let mut start = json!({"workflow": "order", "id": id});
         start.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.post("executions", start).await;
     }
 
-    fn pass(&self, minutes: u64) {
+    pub(crate) fn pass(&self, minutes: u64) {
         self.scene.clock.advance(Millis::from_secs(60 * minutes));
     }
 }
