@@ -25,8 +25,8 @@ export function show(page) {
     const leased = leases(running.tasks);
     const all = [...(await Promise.all(asked)), ...queues.slice(ASKED)];
     const charted = page.query.day;
-    const parts = charted ? await history(charted, signal) : null;
-    return { parts, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
+    const lastDay = charted ? await history(charted, signal) : null;
+    return { lastDay, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
   };
 
   const draw = (data) => {
@@ -35,7 +35,7 @@ export function show(page) {
       replace(page.root, empty('There is no queue yet. A queue exists after its first task or execution:'), command(commands.schedule('emails', 'welcome', {})));
       return;
     }
-    replace(page.root, page.query.day ? day(data.parts, page.query.day) : null, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
+    replace(page.root, page.query.day ? day(data.lastDay, page.query.day) : null, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
   };
 
   function one(queue) {
