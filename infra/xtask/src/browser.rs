@@ -1,4 +1,4 @@
-//! `cargo xtask browser`: the tests of the dashboard in a real browser; `cargo xtask screenshots`: the README's picture.
+//! `cargo xtask browser`: the tests of the dashboard in a real browser; `cargo xtask screenshots`: the README's pictures.
 
 use std::process::{Command, Stdio};
 
@@ -16,21 +16,21 @@ const PROGRAMS: &[&str] = &["chromium", "chromedriver"];
 const AXE: &str = "infra/xtask/axe";
 /// The variable in which the tests find axe-core.
 const AXE_VARIABLE: &str = "TICKOVER_TEST_AXE";
-/// The variable that says where to write the picture, and where it is.
-const PICTURE_VARIABLE: &str = "TICKOVER_PICTURE";
-const PICTURE: &str = "shared/dashboard/picture.png";
-/// The test that takes it.
-const PICTURE_TEST: &str = "picture::";
+/// The variable that says into which folder to write the pictures, and that folder.
+const PICTURES_VARIABLE: &str = "TICKOVER_PICTURES";
+const PICTURES: &str = "shared/dashboard";
+/// The tests that take them.
+const PICTURE_TESTS: &str = "picture::";
 
 /// Installs what is missing, then runs `cargo test --test browser ARGS`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     succeed(tests()?.args(args))
 }
 
-/// Takes the picture again.
+/// Takes the pictures again.
 pub(crate) fn screenshots() -> Result<()> {
-    succeed(tests()?.env(PICTURE_VARIABLE, root().join(PICTURE)).arg(PICTURE_TEST))?;
-    println!("xtask: wrote {PICTURE}");
+    succeed(tests()?.env(PICTURES_VARIABLE, root().join(PICTURES)).arg(PICTURE_TESTS))?;
+    println!("xtask: wrote the pictures in {PICTURES}");
     Ok(())
 }
 

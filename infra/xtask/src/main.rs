@@ -91,7 +91,7 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Take the dashboard's picture for the README again
+    /// Take the dashboard's pictures for the README again
     Screenshots,
     /// Check the infrastructure's templates with cfn-lint and against the code, the emulators and the guides
     Lint,

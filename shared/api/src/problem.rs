@@ -104,7 +104,7 @@ impl Problem {
 
     /// The store keeps no history.
     pub(crate) fn no_history() -> Self {
-        let detail = "this deployment keeps no history itself: its metrics are in CloudWatch, in the namespace and on the dashboard of its stack";
+        let detail = "this deployment keeps no history itself: its metrics are in CloudWatch, from where `tickover --stack NAME history` and its dashboard read them";
         Self::new(501, "not_kept", "Not kept", detail)
     }
 

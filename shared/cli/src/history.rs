@@ -1,14 +1,15 @@
 //! `tickover history`: the last day, by the hour.
 
 use comfy_table::{Table, presets};
-use tickover::Client;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_wire::Instant;
-use tickover_wire::answer::HistoryPartView;
+use tickover_wire::answer::{HistoryAnswer, HistoryPartView};
+use tickover_wire::request::HistoryQuery;
 
 use crate::argument::name;
-use crate::show::{answer, instant, print};
+use crate::show::{answer, instant, print, say};
+use crate::system::SystemArgs;
 
 /// An hour in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
@@ -24,8 +25,14 @@ pub(crate) struct HistoryArgs {
     json: bool,
 }
 
-pub(crate) async fn run(args: HistoryArgs, client: &Client) -> anyhow::Result<()> {
-    let parts = client.api().history(args.queue.as_ref()).await?.parts;
+pub(crate) async fn run(args: HistoryArgs, system: SystemArgs) -> anyhow::Result<()> {
+    let HistoryAnswer { parts, note, .. } = match system.metrics().await? {
+        Some(metrics) => metrics.history(&HistoryQuery { queue: args.queue, from: None }).await?,
+        None => system.client().await?.api().history(args.queue.as_ref()).await?,
+    };
+    if let Some(note) = note {
+        say(&note);
+    }
     if args.json { parts.iter().try_for_each(answer) } else { print(&format!("{}\n", table(&parts))) }
 }
 

@@ -161,7 +161,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Cost(args) => cost::run(&args)?,
         Command::New(args) => new::run(args)?,
         Command::Dev(args) => dev::run(args).await?,
-        Command::Dashboard(args) => dashboard::run(args, system).await?,
+        Command::Dashboard(args) => Box::pin(dashboard::run(args, system)).await?,
         Command::Demo(args) => demo::run(args).await?,
         Command::Work(args) => {
             let (client, place) = system.for_worker(args.direct).await?;
@@ -180,7 +180,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Workers(command) => workers::run(command, &system.client().await?).await?,
         Command::Overview(args) => overview::run(args, &system.client().await?).await?,
         Command::Failures(args) => overview::failures(args, &system.client().await?).await?,
-        Command::History(args) => history::run(args, &system.client().await?).await?,
+        Command::History(args) => Box::pin(history::run(args, system)).await?,
         Command::Kind(command) => kind::run(command, &system.client().await?).await?,
         Command::Cron(command) => cron::run(command, &system.client().await?).await?,
         Command::Operation(command) => operation::run(command, &system.client().await?).await?,

@@ -8,8 +8,14 @@ use tickover::client::{ClientError, Http};
 
 #[cfg(feature = "aws")]
 mod aws;
+#[cfg(feature = "aws")]
+mod cloudwatch;
+#[cfg(not(feature = "aws"))]
+#[path = "system/no_cloudwatch.rs"]
+mod cloudwatch;
 mod place;
 
+pub(crate) use cloudwatch::Metrics;
 pub(crate) use place::Place;
 
 /// How to get the tool with its AWS parts.
@@ -164,6 +170,12 @@ impl SystemArgs {
 
     async fn direct(self) -> anyhow::Result<(Client, Place)> {
         std::future::ready(Err(without_aws("direct"))).await
+    }
+
+    /// Where the system's metrics are, if not in itself.
+    #[expect(clippy::unused_async, reason = "with the feature it asks AWS")]
+    pub(crate) async fn metrics(&self) -> anyhow::Result<Option<Metrics>> {
+        Ok(None)
     }
 }
 

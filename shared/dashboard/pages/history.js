@@ -12,24 +12,29 @@ const BAR_MS = DAY_MS / BARS;
 /** How often the day is asked for, in milliseconds. */
 const EVERY_MS = 60_000;
 
+/** What a bar without data means on one machine. */
+const GRAY = 'Gray: the server didn’t run.';
+
 const known = new Map();
 
-/** The last day of a queue, or of all. `null` where the system keeps none. It is asked for once a minute, from the last part on
- * that is known. */
+/** The last day of a queue, or of all: its parts, what is to be known of them, and a refusal. No parts, where the system keeps
+ * none. It is asked for once a minute, from the last part on that is known. */
 export async function history(queue, signal) {
   const key = queue ?? '';
   const kept = known.get(key);
-  if (kept && performance.now() < kept.at + EVERY_MS) return kept.parts;
-  const from = kept?.parts?.at(-1)?.at;
-  let parts = null;
+  if (kept && performance.now() < kept.at + EVERY_MS) return kept.day;
+  const from = kept?.day.parts?.at(-1)?.at;
+  let day = { parts: null };
   try {
-    ({ parts } = await get(['history'], { queue, from }, signal));
-    if (from) parts = [...kept.parts.filter(({ at }) => at < from && millis(at) > now() - DAY_MS), ...parts];
+    day = await get(['history'], { queue, from }, signal);
+    if (from) day.parts = [...kept.day.parts.filter(({ at }) => at < from && millis(at) > now() - DAY_MS), ...day.parts];
   } catch (error) {
-    if (!(error instanceof Problem) || ![404, 501].includes(error.status)) throw error;
+    if (!(error instanceof Problem)) throw error;
+    // The rest of the view doesn't need it.
+    if (![404, 501].includes(error.status)) day = { ...kept?.day, refusal: error };
   }
-  known.set(key, { at: performance.now(), parts });
-  return parts;
+  known.set(key, { at: performance.now(), day });
+  return day;
 }
 
 const CHARTS = [
@@ -42,8 +47,10 @@ const CHARTS = [
 ];
 
 /** The charts of a day. Each bar with failures is a link to them. */
-export function day(parts, queue) {
-  if (!parts) return section('The last day', h('p', { class: 'quiet' }, 'This system keeps no history at this address. A deployment’s is on its dashboard in CloudWatch, from the metrics in its stack’s namespace.'));
+export function day({ parts, note, refusal }, queue) {
+  const name = queue ? `The last day of ${queue}` : 'The last day';
+  const refused = refusal ? h('div', { class: 'problem' }, h('p', {}, h('strong', {}, 'The last day can’t be read.')), h('p', {}, `${refusal.title}: ${refusal.message}`)) : null;
+  if (!parts) return section(name, refused ?? h('p', { class: 'quiet' }, 'This system keeps no history at this address. A deployment’s is in CloudWatch, and shown by ', h('code', {}, 'tickover --stack NAME dashboard')));
   const from = (Math.floor(now() / BAR_MS) + 1 - BARS) * BAR_MS;
   const bars = Array.from({ length: BARS }, () => []);
   for (const part of parts) bars[Math.floor((millis(part.at) - from) / BAR_MS)]?.push(part);
@@ -54,8 +61,8 @@ export function day(parts, queue) {
   const fails = bars.map((all, place) => [from + place * BAR_MS, all.reduce((sum, part) => sum + part.failed, 0)]).filter(([, count]) => count > 0);
   const worst = [...fails].sort(([, one], [, other]) => other - one)[0];
   const text = worst ? ['Most failed ', h('a', { href: failuresOf(worst[0]) }, `from ${clock(worst[0])} to ${clock(worst[0] + BAR_MS)}: ${worst[1]}`), '. '] : 'Nothing has failed. ';
-  return section(queue ? `The last day of ${queue}` : 'The last day', h('div', { class: 'charts' }, charts),
-    h('p', { class: 'quiet' }, text, 'Gray: the server didn’t run. The same in a shell: ', command(commands.history(queue))));
+  return section(name, refused, h('div', { class: 'charts' }, charts),
+    h('p', { class: 'quiet' }, text, note ?? GRAY, ' The same in a shell: ', command(commands.history(queue))));
 }
 
 const clock = (ms) => local(ms).replace(/(\d\d:\d\d):\d\d/, '$1');

@@ -70,21 +70,6 @@ export function total(statuses, workflow = null) {
   return chosen.reduce((sum, one) => sum + statuses.reduce((count, status) => count + (one.executions[status] ?? 0), 0), 0);
 }
 
-/** How many of these tasks and executions are leased in each queue, and to whom. A queue's own number lacks leases from before
- * a restart. */
-export function leases(records) {
-  const queues = new Map();
-  for (const one of records) {
-    if (one.status !== 'running') continue;
-    if (!queues.has(one.queue)) queues.set(one.queue, { count: 0, workers: new Set() });
-    const worker = one.worker ?? one.attempts?.find((attempt) => !attempt.ended_at)?.worker;
-    const queue = queues.get(one.queue);
-    queue.count += 1;
-    if (worker) queue.workers.add(worker);
-  }
-  return queues;
-}
-
 /** All known names, sorted. */
 export async function workflows(signal, queues = null) {
   const own = (await countNow(signal))?.map((one) => one.workflow);

@@ -15,7 +15,6 @@ use std::time::Duration;
 use metrics_cloudwatch_embedded::{Builder, Collector};
 use tickover_service::metric;
 
-const NAMESPACE: &str = "Tickover";
 /// The dimension with the function's name.
 const FUNCTION: &str = "function";
 /// How often metrics are written during an invocation: with 100 values at a time, a thousand a second.
@@ -31,8 +30,9 @@ impl Metrics {
         if !all {
             metric::record_only_essential();
         }
-        let mut builder =
-            Builder::new().cloudwatch_namespace(NAMESPACE).with_auto_flush_writer(EVERY, Lines::default);
+        let mut builder = Builder::new()
+            .cloudwatch_namespace(metric::NAMESPACE)
+            .with_auto_flush_writer(EVERY, Lines::default);
         if let Some(function) = function {
             builder = builder.with_dimension(FUNCTION, function.to_owned());
         }

@@ -112,7 +112,7 @@ impl Service {
 }
 
 /// The beginning of the five minutes that an instant is in.
-fn beginning(instant: Timestamp) -> Timestamp {
+pub fn beginning(instant: Timestamp) -> Timestamp {
     let length = i64::try_from(SAMPLE_LENGTH.as_u64()).unwrap_or(i64::MAX);
     Timestamp::from_millis(instant.as_millis().div_euclid(length) * length)
 }

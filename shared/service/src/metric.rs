@@ -22,8 +22,11 @@ use crate::error::ServiceError;
 use crate::ports::Depth;
 use crate::tick::TickReport;
 
+/// The namespace in `CloudWatch`.
+pub const NAMESPACE: &str = "Tickover";
+
 const TASKS_SCHEDULED: &str = "tickover_tasks_scheduled_total";
-const TASKS_ENDED: &str = "tickover_tasks_ended_total";
+pub const TASKS_ENDED: &str = "tickover_tasks_ended_total";
 const TASK_TIMEOUTS: &str = "tickover_task_timeouts_total";
 const ATTEMPTS_ENDED: &str = "tickover_attempts_ended_total";
 const HEARTBEATS: &str = "tickover_heartbeats_total";
@@ -33,21 +36,21 @@ const QUEUES_WITHOUT_ANSWER: &str = "tickover_queues_without_answer_total";
 const TIMERS: &str = "tickover_timers_total";
 const EVENTS: &str = "tickover_events_total";
 const EXECUTIONS_STARTED: &str = "tickover_executions_started_total";
-const EXECUTIONS_ENDED: &str = "tickover_executions_ended_total";
+pub const EXECUTIONS_ENDED: &str = "tickover_executions_ended_total";
 const EXECUTION_TIMEOUTS: &str = "tickover_execution_timeouts_total";
 const TURNS: &str = "tickover_turns_total";
 const STEPS_ENDED: &str = "tickover_steps_ended_total";
 const OCCURRENCES: &str = "tickover_cron_occurrences_total";
 const STORE_CONFLICTS: &str = "tickover_store_conflicts_total";
-const TICKS: &str = "tickover_ticks_total";
+pub const TICKS: &str = "tickover_ticks_total";
 const TICK_RECORDS: &str = "tickover_tick_records_total";
 
 const TASK_DURATION: &str = "tickover_task_duration_seconds";
 const ATTEMPT_DURATION: &str = "tickover_attempt_duration_seconds";
 const DEADLINE_LATENESS: &str = "tickover_deadline_lateness_seconds";
 const EXECUTION_DURATION: &str = "tickover_execution_duration_seconds";
-const TURN_LATENESS: &str = "tickover_turn_lateness_seconds";
-const START_LATENESS: &str = "tickover_start_lateness_seconds";
+pub const TURN_LATENESS: &str = "tickover_turn_lateness_seconds";
+pub const START_LATENESS: &str = "tickover_start_lateness_seconds";
 const TICK_DURATION: &str = "tickover_tick_duration_seconds";
 const COMMIT_DURATION: &str = "tickover_commit_duration_seconds";
 const COMMITS_TOGETHER: &str = "tickover_commits_together";

@@ -239,7 +239,7 @@ fn answers_about_tasks() {
         });
         HistoryAnswer = json!({"every": "5m", "parts": [{
             "at": AT, "completed": u64::MAX, "failed": 1, "late_ms": 2, "depth": 3, "oldest_ms": 4, "running": 5,
-        }]});
+        }], "note": "x"});
         HealthAnswer = json!({"status": "degraded", "unreadable": ["task#x"], "storage": "the disk is full"});
         Problem = problem;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tickover_core::id::{QueueName, WorkflowName};
 use tickover_core::limits::Limits;
-use tickover_service::memory::MemoryStore;
+use tickover_service::memory::{MemoryQueue, MemoryStore, Queues};
 use tickover_service::ports::Store;
 use tickover_service::system::SystemIds;
 use tickover_service::{Ports, Service};
@@ -142,7 +142,8 @@ async fn a_queue_has_the_workers_that_have_asked_and_without_any_it_is_unserved(
         api.post("/v1/tasks/t/complete", json!({"lease": lease})).await.ok(200);
 
         // Another process knows it from the queue's record.
-        let other = another_process(&api, store).await;
+        let queue = api.scene.queue.clone();
+        let other = another_process(&api, store, queue).await;
         assert_eq!(workers(&other).await[0]["workers"], json!([ada]));
         // A worker of an idle queue is noted once a minute, and one without a name is seen, too.
         api.advance(60_000);
@@ -166,9 +167,26 @@ async fn a_queue_has_the_workers_that_have_asked_and_without_any_it_is_unserved(
     }
 }
 
-/// A process beside the first one.
-async fn another_process(api: &Api, store: Arc<dyn Store>) -> Api {
-    let (clock, queue) = (api.scene.clock.clone(), api.scene.queue.clone());
+#[tokio::test]
+async fn a_worker_that_has_had_its_work_since_before_a_restart_is_a_worker_of_its_queue() {
+    let store = Arc::new(SqliteStore::memory().unwrap());
+    let api = Api::over(Scene::over(store.clone())).await;
+    api.schedule("long", json!({})).await;
+    api.post("/v1/queues/q/claim", json!({"worker": "ada", "lease": "1h"})).await.ok(200);
+    // The messages of a local server are in its memory.
+    let queue = Arc::new(MemoryQueue::new(api.scene.clock.clone(), Queues::OnOpen));
+    let restarted = another_process(&api, store, queue).await;
+    restarted.schedule("next", json!({})).await;
+    api.advance(600_000);
+    let found = workers(&restarted).await[0].clone();
+    let numbers = ["depth", "in_flight", "unserved"].map(|name| found[name].clone());
+    assert_eq!(numbers, [json!(1), json!(1), json!(false)], "{found}");
+    assert_eq!(overview(&restarted).await["queues"][0]["unserved"], false);
+}
+
+/// A process with the same store and clock.
+async fn another_process(api: &Api, store: Arc<dyn Store>, queue: Arc<MemoryQueue>) -> Api {
+    let clock = api.scene.clock.clone();
     let ports = Ports { store, queue: queue.clone(), clock: clock.clone(), ids: Arc::new(SystemIds) };
     Api::over(Scene { service: Service::new(ports, Limits::default()), clock, queue }).await
 }

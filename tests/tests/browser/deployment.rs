@@ -11,8 +11,10 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::json;
+use serde_json::{Value, json};
 use tickover_dashboard::Settings;
+use tickover_service::ports::Clock as _;
+use tickover_service::system::SystemClock;
 use tickover_tests::process::{Process, binary};
 use tokio::process::Command;
 
@@ -32,6 +34,16 @@ struct Calls {
 }
 
 type Seen = Arc<Mutex<Calls>>;
+
+/// What `CloudWatch` answers.
+type Metrics = Arc<Mutex<(StatusCode, Value)>>;
+
+/// An answer of `CloudWatch`: five ticks and one failed task, now.
+fn metrics() -> (StatusCode, Value) {
+    let now = SystemClock.now().as_millis() / 1_000;
+    let one = |id: &str, value: f64| json!({"Id": id, "Label": "prod-tick", "Timestamps": [now], "Values": [value], "StatusCode": "Complete"});
+    (StatusCode::OK, json!({"MetricDataResults": [one("m0", 5.0), one("m3", 1.0)]}))
+}
 
 /// Passes a call on to the API only if its signature is right.
 async fn verify(State(seen): State<Seen>, request: HttpRequest, next: Next) -> Response {
@@ -63,6 +75,8 @@ struct Deployment {
     site: Site,
     api: Server,
     ssm: Server,
+    cloudwatch: Server,
+    metrics: Metrics,
     seen: Seen,
     dashboard: Process,
 }
@@ -80,6 +94,17 @@ impl Deployment {
         let answer = json!({"Parameters": parameters, "InvalidParameters": []}).to_string();
         let answering = move || async move { ([(CONTENT_TYPE, "application/x-amz-json-1.1")], answer) };
         let ssm = Server::start("127.0.0.1:0", Router::new().fallback(answering)).await;
+        let metrics = Arc::new(Mutex::new(metrics()));
+        let given = Arc::clone(&metrics);
+        // Only what was asked for.
+        let giving = async move |question: String| {
+            let (status, mut answer) = given.lock().unwrap().clone();
+            if let Some(series) = answer["MetricDataResults"].as_array_mut() {
+                series.retain(|one| question.contains(&one["Id"].to_string()));
+            }
+            (status, axum::Json(answer))
+        };
+        let cloudwatch = Server::start("127.0.0.1:0", Router::new().fallback(giving)).await;
         let mut tool = Command::new(binary("tickover"));
         tool.args(["dashboard", "--port", "0", "--stack", "prod", "--refresh", "2s"])
             .args(more)
@@ -93,15 +118,17 @@ impl Deployment {
                 ("AWS_SESSION_TOKEN", "a/session+token="),
                 ("AWS_REGION", REGION),
                 ("AWS_ENDPOINT_URL_SSM", &ssm.url()),
+                ("AWS_ENDPOINT_URL_CLOUDWATCH", &cloudwatch.url()),
             ]);
         let dashboard = Process::from_command(&mut tool).unwrap();
-        Self { site, api, ssm, seen, dashboard }
+        Self { site, api, ssm, cloudwatch, metrics, seen, dashboard }
     }
 
     /// Ends it; returns its changing calls. All calls had right signatures, and some were made.
     async fn stop(self) -> Vec<String> {
         self.api.stop().await;
         self.ssm.stop().await;
+        self.cloudwatch.stop().await;
         let seen = self.seen.lock().unwrap();
         assert_eq!(seen.wrong, Vec::<String>::new());
         assert!(!seen.right.is_empty());
@@ -129,6 +156,32 @@ async fn the_page_of_a_deployment_shows_an_execution_and_retries_it_with_signed_
     })
     .await;
     assert_eq!(deployment.stop().await, ["POST /v1/executions/order-13/steps/charge/retry"]);
+}
+
+#[tokio::test]
+async fn the_page_of_a_deployment_shows_its_last_day_from_cloudwatch_or_why_it_cannot() {
+    let deployment = Deployment::start(&["--read-only"]).await;
+    let said = "ada is not authorized to perform cloudwatch:GetMetricData";
+    let refusal = json!({"__type": "com.amazonaws.cloudwatch#AccessDenied", "message": said});
+    let given =
+        std::mem::replace(&mut *deployment.metrics.lock().unwrap(), (StatusCode::BAD_REQUEST, refusal));
+    let address = deployment.dashboard.address().await.unwrap();
+    browse(&address, async |browser| {
+        browser.open("#/").await;
+        browser.sees("The last day can’t be read.").await;
+        browser.sees(said).await;
+        browser.sees("tasks wait").await;
+        browser.is_accessible("a day that can't be read").await;
+        *deployment.metrics.lock().unwrap() = given;
+        let later = "(performance.now = ((now) => () => now() + 61000)(performance.now.bind(performance)), true)";
+        assert_eq!(browser.value(later).await, true);
+        browser.sees("From CloudWatch").await;
+        browser.misses("The last day can’t be read.").await;
+        browser.until("document.querySelector('.charts .fails').getAttribute('aria-label').startsWith('Failed: in all 1')").await;
+        browser.sees("tickover --stack prod history").await;
+    })
+    .await;
+    assert_eq!(deployment.stop().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ use tokio::process::Command;
 
 /// How long a page may take to show what a test waits for, in milliseconds.
 const BOUND_MS: u32 = 15_000;
+/// The most clicks from the overview to what one needs in an incident.
+const CLICKS_MAX: u64 = 3;
 /// A name that leads to this machine in the browser, as a site could make its own name do.
 pub(crate) const REBOUND: &str = "rebound.test";
 
@@ -173,6 +175,20 @@ impl Browser {
     /// Presses whatever a CSS selector finds.
     pub(crate) async fn press_on(&self, selector: &str) {
         self.client.wait().for_element(Locator::Css(selector)).await.unwrap().click().await.unwrap();
+    }
+
+    /// Opens the overview and counts the clicks from there on.
+    pub(crate) async fn begin_at_the_overview(&self) {
+        self.open("#/").await;
+        self.sees("tasks wait").await;
+        let count = "document.addEventListener('click', () => { window.clicks += 1; }, true)";
+        self.value(&format!("(window.clicks ?? {count}, window.clicks = 0)")).await;
+    }
+
+    /// Fails if it took more clicks than [`CLICKS_MAX`].
+    pub(crate) async fn took_few_clicks(&self) {
+        let clicks = self.value("window.clicks").await.as_u64().unwrap();
+        assert!((1..=CLICKS_MAX).contains(&clicks), "{clicks} clicks");
     }
 
     /// Types into a field, by its id.

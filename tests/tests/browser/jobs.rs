@@ -1,6 +1,5 @@
 //! What an operator asks in an incident is answered within three clicks from the overview.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,97 +8,58 @@ use tickover_dashboard::Settings;
 use tickover_sqlite::SqliteStore;
 use tickover_tests::scene::Scene;
 
-use crate::driver::{Browser, browse};
+use crate::driver::browse;
 use crate::site::{Server, router};
 
 /// A local system whose time passes only when a test says so.
-struct Incident {
-    scene: Scene,
-    server: Server,
+pub(crate) struct Incident {
+    pub(crate) scene: Scene,
+    pub(crate) server: Server,
     client: reqwest::Client,
 }
 
 impl Incident {
     async fn begin() -> Self {
+        Self::of(Settings::default()).await
+    }
+
+    /// The same, whose page has these settings.
+    pub(crate) async fn of(settings: Settings) -> Self {
         let scene = Scene::over(Arc::new(SqliteStore::memory().unwrap()));
-        let settings = Settings { metrics: false, ..Settings::default() };
+        let settings = Settings { metrics: false, ..settings };
         let server = Server::start("127.0.0.1:0", router(&scene.service, settings)).await;
         Self { scene, server, client: reqwest::Client::new() }
     }
 
-    async fn post(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         let address = format!("{}/v1/{path}", self.server.url());
         let answer = self.client.post(address).json(&body).send().await.unwrap();
         answer.error_for_status().unwrap().json().await.unwrap()
     }
 
-    async fn task(&self, id: &str, more: Value) {
+    pub(crate) async fn task(&self, id: &str, more: Value) {
         let mut task = json!({"queue": "emails", "kind": "welcome", "id": id});
         task.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.post("tasks", task).await;
     }
 
-    async fn failed(&self, id: &str, code: &str) {
+    pub(crate) async fn failed(&self, id: &str, code: &str) {
         self.task(id, json!({})).await;
         let claimed = self.post(&format!("tasks/{id}/claim"), json!({"worker": "ada"})).await;
-        let report =
-            json!({"lease": claimed["tasks"][0]["lease"], "error": {"code": code, "retryable": false}});
+        let message = format!("the mail server says {code}");
+        let error = json!({"code": code, "message": message, "retryable": false});
+        let report = json!({"lease": claimed["tasks"][0]["lease"], "error": error});
         self.post(&format!("tasks/{id}/fail"), report).await;
     }
 
-    async fn execution(&self, id: &str, more: Value) {
+    pub(crate) async fn execution(&self, id: &str, more: Value) {
         let mut start = json!({"workflow": "order", "id": id});
         start.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         self.post("executions", start).await;
     }
 
-    fn pass(&self, minutes: u64) {
+    pub(crate) fn pass(&self, minutes: u64) {
         self.scene.clock.advance(Millis::from_secs(60 * minutes));
-    }
-}
-
-/// A hand that counts what it does from the overview on.
-struct Hand<'a> {
-    browser: &'a Browser,
-    clicks: Cell<u32>,
-}
-
-impl<'a> Hand<'a> {
-    async fn at_the_overview(browser: &'a Browser) -> Self {
-        browser.open("#/").await;
-        browser.until("document.querySelector('.tile')").await;
-        Self { browser, clicks: Cell::new(0) }
-    }
-
-    fn count(&self) {
-        self.clicks.set(self.clicks.get() + 1);
-        assert!(self.clicks.get() <= 3, "more than three clicks");
-    }
-
-    async fn press(&self, name: &str) {
-        self.count();
-        self.browser.press(name).await;
-    }
-
-    /// Presses the tile with this text.
-    async fn tile(&self, text: &str) {
-        self.count();
-        let tile = format!(
-            "[...document.querySelectorAll('.tile')].find((one) => one.textContent.includes('{text}'))"
-        );
-        self.browser.until(&tile).await;
-        self.browser.value(&format!("{tile}.click()")).await;
-    }
-
-    async fn choose(&self, id: &str, value: &str) {
-        self.count();
-        self.browser.choose(id, value).await;
-    }
-
-    /// Fills the search field, and presses return.
-    async fn search(&self, text: &str) {
-        self.count();
-        self.browser.fill("search-id", &format!("{text}\u{e007}")).await;
     }
 }
 
@@ -115,18 +75,21 @@ async fn the_tile_of_what_waits_for_an_operator_leads_to_exactly_that_with_the_r
     incident.task("fine", json!({})).await;
     incident.task("held", json!({"requires": ["gpu"]})).await;
     browse(&incident.server.url(), async |browser| {
-        let hand = Hand::at_the_overview(browser).await;
-        hand.tile("1executions wait for an operator").await;
+        browser.begin_at_the_overview().await;
+        browser.press("1executions wait for an operator").await;
         browser.until(&format!("{ROWS}.length === 1 && {ROWS}[0].includes('An operator holds it.')")).await;
         browser.is_accessible("what is stuck").await;
-        hand.press("order-3").await;
+        browser.press("order-3").await;
         browser.sees("Nothing, until an operator resumes it.").await;
-        hand.press("Resume order-3").await;
+        browser.press("Resume order-3").await;
+        browser.took_few_clicks().await;
 
-        let hand = Hand::at_the_overview(browser).await;
-        hand.tile("1tasks are held back").await;
+        browser.begin_at_the_overview().await;
+        browser.until("document.querySelector('.tiles').textContent.includes('0executions wait')").await;
+        browser.press("1tasks are held back").await;
         browser.until(&format!("{ROWS}.length === 1 && {ROWS}[0].includes('No worker provides gpu.')")).await;
         browser.sees("list --stuck").await;
+        browser.took_few_clicks().await;
     })
     .await;
 }
@@ -142,19 +105,19 @@ async fn what_fails_since_an_hour_is_chosen_and_what_is_new_is_marked() {
     incident.pass(10);
     incident.failed("first", "unheard").await;
     browse(&incident.server.url(), async |browser| {
-        let hand = Hand::at_the_overview(browser).await;
-        hand.tile("5failed").await;
+        browser.begin_at_the_overview().await;
+        browser.press("5failed").await;
         let row = |code: &str| format!("{ROWS}.find((row) => row.includes('{code}'))");
         browser.until(&format!("{}.includes('41 / h') && !{0}.includes('new')", row("known"))).await;
         browser.until(&format!("{}.includes('11 / h') && {0}.includes('new')", row("unheard"))).await;
-        hand.choose("since", "1").await;
+        browser.choose("since", "1").await;
         browser.until(&format!("{}.includes('known11 / h')", row("known"))).await;
         browser.until(&format!("{}.includes('2 h 10 min ago')", row("known"))).await;
         browser.is_accessible("failures of the last hour").await;
         browser.press_on("tbody a").await;
-        hand.count();
         browser.sees("in the chosen time").await;
         browser.sees("--ended-from").await;
+        browser.took_few_clicks().await;
         // The same in the list of tasks.
         browser.open("#/tasks").await;
         browser.choose("ended", "1").await;
@@ -172,21 +135,22 @@ async fn one_search_finds_everything_of_a_customer_and_labels_are_links() {
         incident.task(&format!("mail-{customer}"), labels).await;
     }
     browse(&incident.server.url(), async |browser| {
-        let hand = Hand::at_the_overview(browser).await;
-        hand.search("customer=acme").await;
+        browser.begin_at_the_overview().await;
+        browser.fill("search-id", "customer=acme\u{e007}").await;
         browser.until(&format!("{ROWS}.length === 2 && {ROWS}.every((row) => row.includes('acme'))")).await;
         browser.is_accessible("a search").await;
-        hand.press("mail-acme").await;
+        browser.press("mail-acme").await;
         browser.sees("What happens next").await;
-        hand.press("customer=acme").await;
+        browser.press("customer=acme").await;
         browser.until(&format!("{ROWS}.length === 2")).await;
+        browser.took_few_clicks().await;
 
-        let hand = Hand::at_the_overview(browser).await;
-        hand.search("order-").await;
+        browser.begin_at_the_overview().await;
+        browser.fill("search-id", "order-\u{e007}").await;
         browser
             .until(&format!("{ROWS}.length === 2 && {ROWS}.every((row) => row.startsWith('order-'))"))
             .await;
-        hand.search("mail-other").await;
+        browser.fill("search-id", "mail-other\u{e007}").await;
         browser.until("location.hash === '#/tasks/mail-other'").await;
 
         browser.open("#/tasks").await;
@@ -210,16 +174,17 @@ async fn a_queue_without_workers_is_red_and_the_others_name_theirs() {
     let claim = json!({"worker": "ada", "version": "1.2"});
     incident.post("queues/emails/claim", claim).await;
     browse(&incident.server.url(), async |browser| {
-        let hand = Hand::at_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.sees("No workers: reports. Their work waits.").await;
         browser
             .until(&format!("{ROWS}.some((row) => row.startsWith('emails') && row.includes('ada'))"))
             .await;
         browser.is_accessible("an overview with a queue without workers").await;
-        hand.press("Workers").await;
+        browser.press("Workers").await;
         browser.sees("Work waits, and no worker has asked for it in the last 3 minutes.").await;
         browser.until("document.querySelector('main h2').textContent === 'reports'").await;
         browser.until(&format!("{ROWS}[0].startsWith('ada1.2')")).await;
+        browser.took_few_clicks().await;
         browser.is_accessible("workers").await;
     })
     .await;
@@ -238,7 +203,7 @@ async fn the_last_day_shows_the_hour_that_failed_and_leads_to_its_failures() {
     keep().await;
     incident.pass(180);
     browse(&incident.server.url(), async |browser| {
-        let hand = Hand::at_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.sees("The last day").await;
         let bars = "[...document.querySelectorAll('.charts .fails rect')].filter((bar) => Number(bar.getAttribute('height')) > 2)";
         browser.until(&format!("{bars}.length === 2")).await;
@@ -248,8 +213,8 @@ async fn the_last_day_shows_the_hour_that_failed_and_leads_to_its_failures() {
             browser.is_accessible(&format!("charts, {scheme}")).await;
         }
         browser.press_on(".charts ~ p a").await;
-        hand.count();
         browser.until(&format!("{ROWS}.length === 1 && {ROWS}[0].includes('y2')")).await;
+        browser.took_few_clicks().await;
 
         browser.open("#/queues").await;
         browser.press("The last day").await;

@@ -11,30 +11,13 @@ use tickover::client::wire::answer::TimelineAnswer;
 use tickover::client::{ExecutionId, TimelineEntry as TimelineEntryView};
 use tickover_dashboard::Settings;
 
-use crate::driver::{Browser, browse};
+use crate::driver::browse;
 use crate::flows::{DECLINED, parcel};
 use crate::site::{Server, Site, router};
 
-/// The most clicks from the overview to what one needs.
-const CLICKS_MAX: u64 = 3;
 /// How many members the fan-out has, and how many of them fail.
 const MEMBERS: usize = 3_000;
 const FAIL: usize = 7;
-
-/// Opens the overview and counts the clicks from there on.
-async fn from_the_overview(browser: &Browser) {
-    browser.open("#/").await;
-    browser.sees("tasks wait").await;
-    let count =
-        "(window.clicks = 0, document.addEventListener('click', () => { window.clicks += 1; }, true), true)";
-    assert_eq!(browser.value(count).await, true);
-}
-
-/// Fails if it took more clicks.
-async fn took_few_clicks(browser: &Browser) {
-    let clicks = browser.value("window.clicks").await.as_u64().unwrap();
-    assert!((1..=CLICKS_MAX).contains(&clicks), "{clicks} clicks");
-}
 
 fn settings() -> Settings {
     Settings { metrics: false, ..Settings::default() }
@@ -47,14 +30,14 @@ async fn many_are_retried_with_a_total_and_an_operation_goes_on_after_a_stop() {
         site.failed_task(&format!("lost-{number}")).await;
     }
     browse(&site.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("task welcome").await;
         browser.press("Retry all").await;
         site.operations(1).await;
         site.env.advance("1s").await.unwrap();
         browser.press("Yes, retry all").await;
         browser.sees("0 of 105 done, 105 left").await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
         browser.press_on("button[aria-label^='Stop ']").await;
         site.latest_operation_is("stopping").await;
         site.env.advance("1m").await.unwrap();
@@ -120,7 +103,7 @@ async fn a_fan_out_of_3000_is_one_lane_with_counts_and_its_failed_members_come_f
     site.order(7).await;
     let server = fan_out(&site).await;
     browse(&server.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("Executions").await;
         browser.press("order-7").await;
         browser.until("document.querySelectorAll('.lane').length === 1").await;
@@ -129,7 +112,7 @@ async fn a_fan_out_of_3000_is_one_lane_with_counts_and_its_failed_members_come_f
         browser.is_accessible("a folded fan-out").await;
         browser.press_on("[data-key='lane step resize[]']").await;
         browser.until(&format!("{lane}.getAttribute('aria-expanded') === 'true'")).await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
         let shown = "[...document.querySelectorAll('.lane')].slice(1, 9).map((one) => one.querySelector('.failed') ? 1 : 0).join('')";
         browser.until(&format!("{shown} === '11111110'")).await;
         // The address has it.
@@ -150,11 +133,11 @@ async fn a_cron_shows_its_next_ten_starts_in_its_own_zone_and_in_utc_and_how_its
     site.post("crons", cron).await;
     site.env.advance("25h").await.unwrap();
     browse(&site.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("Crons").await;
         browser.press("nightly").await;
         browser.sees("By the clocks of America/Bogota").await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
         let rows = "[...document.querySelectorAll('[data-key=\"table Next occurrences\"] tbody tr')]";
         browser.until(&format!("{rows}.length === 10")).await;
         let fits = "/ 03:30:00-05:00$/.test(row.cells[0].textContent) && /T08:30:00.000Z \\(UTC\\)$/.test(row.cells[1].textContent)";
@@ -172,13 +155,13 @@ async fn who_did_it_and_why_is_shown_where_it_was_done() {
     site.order(7).await;
     site.task("mail-1", &json!({})).await;
     browse(&site.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("Executions").await;
         browser.press("order-7").await;
         browser.fill("why-execution-order-7", "ticket 42").await;
         browser.press("Pause order-7").await;
         browser.sees("paused by local (ticket 42)").await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
         browser.press_on("#as-list").await;
         browser.sees("paused by local (ticket 42),").await;
         browser.open("#/queues").await;
@@ -200,12 +183,12 @@ async fn an_execution_runs_again_with_another_input_and_the_two_runs_are_compare
     let site = Site::empty().await;
     site.order(DECLINED).await;
     browse(&site.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("Executions").await;
         browser.press("order-13").await;
         // The step that failed is a link to its lane.
         browser.press("Show it").await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
         browser.until("document.querySelector('.details h3')?.textContent === 'step charge'").await;
         browser.sees("its input is the code’s own").await;
         browser.press_on("[data-key='repair'] summary").await;
@@ -280,14 +263,14 @@ async fn why_an_inline_step_failed_is_three_clicks_away() {
     let site = Site::empty().await;
     site.order(DECLINED).await;
     browse(&site.url(), async |browser| {
-        from_the_overview(browser).await;
+        browser.begin_at_the_overview().await;
         browser.press("workflow order, step charge").await;
         browser.press("order-13").await;
         browser.press("Show it").await;
         browser.until("document.querySelector('.details h3').textContent === 'step charge'").await;
         let details = "document.querySelector('.details').textContent";
         browser.until(&format!("{details}.includes('declined') && {details}.includes('in the turn')")).await;
-        took_few_clicks(browser).await;
+        browser.took_few_clicks().await;
     })
     .await;
 }

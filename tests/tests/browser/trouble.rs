@@ -28,12 +28,19 @@ enum Trouble {
 const REFUSAL: &str =
     r#"{"title": "Refused", "detail": "only the fire brigade may do that", "code": "forbidden"}"#;
 
-/// A list, a record, the limits and the operations, each with a text of its own.
-const VIEWS: [(&str, &str); 6] = [
+/// The views that one needs in an incident, each with a text of its own.
+const VIEWS: [(&str, &str); 13] = [
+    ("#/", "tasks wait"),
+    ("#/queues?day=emails", "Waiting for a worker"),
+    ("#/workers", "Workflows of its workers"),
+    ("#/executions", "order-7"),
+    ("#/failures", "no_such_address"),
+    ("#/search?q=team%3Dblue", "mail-1"),
+    ("#/crons/nightly", "Next occurrences"),
+    ("#/events?id=order-7", "shipped"),
     ("#/tasks", "mail-1"),
     ("#/tasks/mail-1", "What happens next"),
     ("#/executions/order-7", "What happens next"),
-    ("#/limits", "ocr"),
     ("#/limits/ocr", "Who waits"),
     ("#/operations", "retry"),
 ];

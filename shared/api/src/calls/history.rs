@@ -16,7 +16,8 @@ pub fn history(service: &Service, query: &[(String, String)]) -> Result<Answer, 
     let Some(samples) = service.history(queue.as_ref(), from.map(|Instant(at)| at))? else {
         return Err(Problem::no_history());
     };
-    Answer::ok(&HistoryAnswer { every: SAMPLE_LENGTH.into(), parts: samples.iter().map(part).collect() })
+    let parts = samples.iter().map(part).collect();
+    Answer::ok(&HistoryAnswer { every: SAMPLE_LENGTH.into(), parts, note: None })
 }
 
 fn part(sample: &Sample) -> HistoryPartView {

@@ -6,7 +6,7 @@ use tickover::client::aws::{Aws, AwsError, Deployment};
 
 use crate::show::say;
 
-use super::{Access, Place, SystemArgs};
+use super::{Access, Metrics, Place, SystemArgs};
 
 /// What to do after a refusal of a signed call that has no reason.
 pub(super) const REFUSED: &str = "the call was signed. The caller's policy needs execute-api:Invoke on the API, or \
@@ -59,6 +59,12 @@ impl SystemArgs {
         let Self { region, profile, .. } = &self;
         let (stack, region, profile) = (stack.clone(), region.clone(), profile.clone());
         Ok((client, Place::Stack { stack, region, profile }))
+    }
+
+    /// Where the system's metrics are, if not in itself: in `CloudWatch`, by the stack's name.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<Option<Metrics>> {
+        let Some(stack) = &self.stack else { return Ok(None) };
+        Ok(Some(Metrics::new(self.aws().await?, stack.clone())))
     }
 
     /// Refuses options that would have no effect, for an endpoint of this kind.

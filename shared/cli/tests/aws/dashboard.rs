@@ -10,7 +10,7 @@ use crate::{REGION, caller, ok, sigv4, ssm_for, tool};
 const NO_QUEUES: &str = r#"{"queues":[]}"#;
 
 /// A running dashboard of the stack `prod`. It ends with the test.
-struct Dashboard {
+pub(crate) struct Dashboard {
     process: Child,
     /// Host and port.
     address: String,
@@ -18,8 +18,12 @@ struct Dashboard {
 
 impl Dashboard {
     fn start(ssm: &Server, more: &[&str]) -> Self {
+        Self::of(&caller(&ssm.url), more)
+    }
+
+    pub(crate) fn of(variables: &[(&str, &str)], more: &[&str]) -> Self {
         let args = [&["dashboard", "--port", "0", "--stack", "prod"], more].concat();
-        let mut process = tool(&args, &caller(&ssm.url)).stdout(Stdio::piped()).spawn().expect("a process");
+        let mut process = tool(&args, variables).stdout(Stdio::piped()).spawn().expect("a process");
         let mut line = String::new();
         let output = process.stdout.as_mut().expect("its output");
         BufReader::new(output).read_line(&mut line).expect("a line");
@@ -28,7 +32,7 @@ impl Dashboard {
     }
 
     /// Sends a request as the page does; returns the status and the body of the answer.
-    fn send(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    pub(crate) fn send(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).expect("a connection");
         let (host, length) = (&self.address, body.len());
         write!(

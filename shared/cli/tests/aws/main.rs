@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a test's helpers may fail it")]
 
 mod dashboard;
+mod metrics;
 mod server;
 mod sigv4;
 

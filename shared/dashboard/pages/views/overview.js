@@ -33,16 +33,16 @@ export function show(page) {
   };
 
   const load = async (signal) => {
-    const [seen, parts] = await Promise.all([get(['overview'], {}, signal), ...(isFirst ? [] : [history(null, signal), measure(signal)])]);
-    return { seen, parts };
+    const [seen, lastDay] = await Promise.all([get(['overview'], {}, signal), ...(isFirst ? [] : [history(null, signal), measure(signal)])]);
+    return { seen, lastDay };
   };
 
   const draw = (data) => {
     if (refused(page.root, data)) return;
-    const { seen, parts } = data;
+    const { seen, lastDay } = data;
     for (const { name, depth } of seen.queues) depths.set(name, [...(depths.get(name) ?? []), depth].slice(-DEPTHS));
     const isNew = seen.queues.length === 0 && seen.executions.open.count === 0 && seen.failed.count === 0;
-    replace(page.root, isNew ? first() : null, alarm(seen.queues), numbers(seen), failures(seen), queueTable(seen, depths, rates), isNew || parts === undefined ? null : day(parts), isFirst ? null : lateness(measured, seen));
+    replace(page.root, isNew ? first() : null, alarm(seen.queues), numbers(seen), failures(seen), queueTable(seen, depths, rates), isNew || lastDay === undefined ? null : day(lastDay), isFirst ? null : lateness(measured, seen));
     if (isFirst) {
       isFirst = false;
       refresh();

@@ -5,28 +5,23 @@ import { command, panel } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, badge, empty, facts, h, link, replace, section } from '../dom.js';
 import { day, history } from '../history.js';
-import { leases } from '../known.js';
 import { refused } from '../problem.js';
 import { both } from '../time.js';
 import { who } from '../words.js';
 
 /** Of how many queues the oldest task is asked for. */
 const ASKED = 50;
-/** How many running tasks are read. */
-const READ = 500;
 
 export function show(page) {
   const load = async (signal) => {
-    const [{ queues }, running] = await Promise.all([
-      get(['queues'], {}, signal),
-      get(['tasks'], { status: 'running', limit: READ }, signal),
-    ]);
+    const [{ queues }, { queues: served }] = await Promise.all([get(['queues'], {}, signal), get(['workers'], {}, signal)]);
     const asked = queues.slice(0, ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue));
-    const leased = leases(running.tasks);
+    // A queue's own number lacks leases from before a restart.
+    const leased = new Map(served.map((one) => [one.queue, one.in_flight]));
     const all = [...(await Promise.all(asked)), ...queues.slice(ASKED)];
     const charted = page.query.day;
-    const parts = charted ? await history(charted, signal) : null;
-    return { parts, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name)?.count ?? 0) })) };
+    const lastDay = charted ? await history(charted, signal) : null;
+    return { lastDay, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name) ?? 0) })) };
   };
 
   const draw = (data) => {
@@ -35,7 +30,7 @@ export function show(page) {
       replace(page.root, empty('There is no queue yet. A queue exists after its first task or execution:'), command(commands.schedule('emails', 'welcome', {})));
       return;
     }
-    replace(page.root, page.query.day ? day(data.parts, page.query.day) : null, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
+    replace(page.root, page.query.day ? day(data.lastDay, page.query.day) : null, data.queues.map(one), h('p', { class: 'quiet' }, 'The numbers count messages, and are approximate. The same in a shell: ', command(commands.listQueues())));
   };
 
   function one(queue) {

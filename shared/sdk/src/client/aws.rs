@@ -25,6 +25,8 @@ mod connector;
 mod core_stack;
 mod credentials;
 mod error;
+mod history;
+mod json;
 mod signer;
 mod stack;
 
@@ -54,6 +56,8 @@ pub struct Aws {
     region: Option<String>,
     /// Another address of SSM than AWS's own, such as an emulator's.
     ssm: Option<String>,
+    /// The same of `CloudWatch`.
+    cloudwatch: Option<String>,
     dual_stack: bool,
     /// For the clients of `DynamoDB` and SQS.
     #[cfg(feature = "aws")]
@@ -125,7 +129,8 @@ impl Aws {
             credentials: Arc::new(Cache::new(config.credentials_provider(), Arc::clone(&clock))),
             clock,
             region,
-            ssm: endpoint_of_ssm(config),
+            ssm: endpoint(config, "SSM"),
+            cloudwatch: endpoint(config, "CloudWatch"),
             dual_stack: config.use_dual_stack() == Some(true),
             #[cfg(feature = "aws")]
             config: config.clone(),
@@ -157,9 +162,9 @@ impl fmt::Debug for Aws {
     }
 }
 
-/// The address from `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL` or the profile, as the SDK's own clients read it.
-fn endpoint_of_ssm(config: &SdkConfig) -> Option<String> {
-    let key = ServiceConfigKey::builder().service_id("SSM").env("AWS_ENDPOINT_URL").profile("endpoint_url");
+/// A service's address from `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL` or the profile, as the SDK's own clients read it.
+fn endpoint(config: &SdkConfig, service: &str) -> Option<String> {
+    let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL").profile("endpoint_url");
     let own = config.service_config().zip(key.build().ok()).and_then(|(found, key)| found.load_config(key));
     own.or_else(|| config.endpoint_url().map(str::to_owned))
 }

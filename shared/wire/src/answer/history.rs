@@ -1,4 +1,4 @@
-//! What the queues of a local server did in the last day.
+//! What the queues did in the last day.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,11 @@ use crate::{Instant, Length};
 pub struct HistoryAnswer {
     /// The length of a part.
     pub every: Length,
-    /// The parts in which the server ran, the earliest first. Of the last one, only some minutes may have passed.
+    /// The parts in which the system ran, the earliest first. Of the last one, only some minutes may have passed.
     pub parts: Vec<HistoryPartView>,
+    /// What is to be known of the numbers, in words: where they are from, and whether some are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What happened in a part of the day.

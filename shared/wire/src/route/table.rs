@@ -195,8 +195,8 @@ routes! {
 
     /// What the queues did in the last day, in parts of five minutes.
     ///
-    /// A local server keeps that in its file, of the first 50 queues by name. A deployment on AWS has its metrics on the
-    /// dashboard of its stack, and answers 501.
+    /// A local server keeps that in its file, of the first 50 queues by name. A deployment on AWS answers 501: the
+    /// command-line tool and its dashboard read its metrics instead.
     History: GET "/v1/history" in queues finds HistoryQuery {
         200 HistoryAnswer = "The parts of the day.",
     }

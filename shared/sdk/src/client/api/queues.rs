@@ -66,8 +66,8 @@ impl Api {
         self.ask(Call::find(Route::Failures, [], query)).await
     }
 
-    /// What a local server's queues did in the last day, or one of them. A deployment on AWS has its metrics in
-    /// `CloudWatch`, and refuses this call.
+    /// What a local server's queues did in the last day, or one of them. A deployment on AWS refuses this call: its
+    /// metrics are in `CloudWatch`, and `aws::Aws::history` reads them there.
     pub async fn history(&self, queue: Option<&QueueName>) -> Result<HistoryAnswer, ClientError> {
         let query = HistoryQuery { queue: queue.cloned(), from: None };
         self.ask(Call::find(Route::History, [], &query)).await

@@ -1,6 +1,7 @@
 //! Why a call to AWS isn't possible, and what to do.
 
 use aws_credential_types::provider::error::CredentialsError;
+use tickover_wire::answer::Problem;
 
 use crate::client::ClientError;
 use crate::client::http::{Refusal, chain};
@@ -81,9 +82,17 @@ pub enum AwsError {
         reason: String,
     },
     /// AWS refuses to say where the stack's API is.
-    #[error("the stack's address can't be read: {}", advice(.code, .message))]
+    #[error("the stack's address can't be read: {}", advice(ADDRESS, .code, .message))]
     Refused {
         /// AWS's type of the error, such as `AccessDeniedException`.
+        code: String,
+        /// AWS's text.
+        message: String,
+    },
+    /// `CloudWatch` doesn't give the metrics.
+    #[error("CloudWatch doesn't give the metrics: {}", advice("cloudwatch:GetMetricData", .code, .message))]
+    Metrics {
+        /// AWS's type of the error, such as `AccessDenied`.
         code: String,
         /// AWS's text.
         message: String,
@@ -107,18 +116,23 @@ pub enum AwsError {
     Address(ClientError),
 }
 
-/// What to do after a refusal by SSM.
-fn advice(code: &str, message: &str) -> String {
+/// What finding an address needs.
+const ADDRESS: &str = "ssm:GetParameters for parameter/tickover/*, or give the URL";
+
+/// What to do after a refusal of a call that needs a permission.
+fn advice(permission: &str, code: &str, message: &str) -> String {
     let said = format!("AWS says {code}: {message}");
     match Refusal::of(code) {
-        Some(refusal) => {
-            format!(
-                "{} ({said})",
-                refusal.advice("ssm:GetParameters for parameter/tickover/*, or give the URL")
-            )
-        }
+        Some(refusal) => format!("{} ({said})", refusal.advice(permission)),
         None => said,
     }
+}
+
+/// A refusal by `CloudWatch` as the answer of a call.
+fn refused(code: &str, detail: String) -> Problem {
+    let (code, status) = Refusal::of(code).map_or(("no_metrics", 502), |refusal| (refusal.code(), 403));
+    let uri = format!("urn:problem-type:tickover:{code}");
+    Problem { uri, title: "No metrics".into(), status, detail, code: code.into(), ..Problem::default() }
 }
 
 impl From<CredentialsError> for AwsError {
@@ -138,6 +152,7 @@ impl From<AwsError> for ClientError {
         match error {
             AwsError::Address(error) => error,
             AwsError::Unavailable { place, reason } => Self::Unavailable { place, reason },
+            AwsError::Metrics { ref code, .. } => Self::Refused(Box::new(refused(code, error.to_string()))),
             other => {
                 let is_transient = matches!(other, AwsError::Credentials { is_transient: true, .. });
                 Self::Unsigned { reason: other.to_string(), is_transient }

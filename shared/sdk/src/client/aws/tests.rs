@@ -210,9 +210,9 @@ async fn without_credentials_nothing_is_sent_and_the_error_says_what_to_do() {
 fn an_address_that_was_made_of_a_region_and_gives_no_answer_names_the_region() {
     let place = "https://ssm.eu-nowhere-1.amazonaws.com".to_owned();
     let silent = AwsError::Unavailable { place, reason: "dns error".to_owned() };
-    let said = stack::of_region(silent, "eu-nowhere-1").to_string();
+    let said = json::of_region(silent, "eu-nowhere-1").to_string();
     assert!(said.ends_with(
         "dns error. Look whether `eu-nowhere-1` is an AWS region, and whether there is a network"
     ));
-    assert_eq!(stack::of_region(AwsError::NoRegion, "eu-nowhere-1"), AwsError::NoRegion);
+    assert_eq!(json::of_region(AwsError::NoRegion, "eu-nowhere-1"), AwsError::NoRegion);
 }

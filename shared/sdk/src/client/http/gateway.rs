@@ -47,7 +47,7 @@ impl Refusal {
     }
 
     /// Stable, for programs.
-    const fn code(self) -> &'static str {
+    pub(in crate::client) const fn code(self) -> &'static str {
         match self {
             Self::Expired => "expired_credentials",
             Self::Unknown => "unknown_credentials",
