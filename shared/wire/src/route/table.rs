@@ -269,8 +269,7 @@ routes! {
 
     /// Take its place at a key from a task or an execution.
     ///
-    /// The next one gets it. A task that had it loses its attempt at its next heartbeat, unless a place is free then. Until
-    /// then, and with an execution that had it, more than the limit may run.
+    /// The next one gets it. A task that had it loses its attempt at its next heartbeat, unless a place is free by then.
     ReleasePlace: DELETE "/v1/limits/{key}/holders/{holder}" in limits for operators {
         200 LimitAnswer = "The place is free, or the next one has it.",
     }
