@@ -35,7 +35,9 @@ pub(super) fn decide(
     }
     let mut after = execution.clone();
     reopen_others(&mut after, others, context);
-    append::append(&mut after, &[reopened_entry(name, input, context)]);
+    if let Err(reject) = append::record(&mut after, &[reopened_entry(name, input, context)], context) {
+        return Decision::refuse(Some(execution), reject);
+    }
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         // Its code is stopped again, and the rest is undone.
