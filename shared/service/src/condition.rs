@@ -96,7 +96,8 @@ fn holds(
         decision::Condition::Unchanged { due_no_later_than, wakes } => {
             stored.zip(before).is_some_and(|(stored, before)| {
                 let in_time = |latest| stored.due.is_some_and(|due| due.at <= latest);
-                (stored.incarnation, stored.version) == (before.incarnation, before.version)
+                (stored.incarnation, stored.version, stored.nonce)
+                    == (before.incarnation, before.version, before.nonce)
                     && due_no_later_than.is_none_or(in_time)
                     && wakes.is_none_or(|wakes| stored.wakes == wakes)
             })

@@ -108,6 +108,9 @@ pub(crate) trait Drive: Sized + Sync {
         async { Ok(None) }
     }
 
+    /// Whether the hints of this command's decision on the record are sent before the commit.
+    fn hints_first(&self, record: Option<&Self::Record>) -> bool;
+
     /// Counts in metrics what only the command says of a change, once the change is written.
     fn count(&self, _record: &Self::Record) {}
 }
@@ -197,6 +200,11 @@ impl Service {
                 // Boxed, because the future of each caller would contain all of this, and few records have a parent.
                 Box::pin(self.notify_parents_first(&mut decision.effects)).await?;
             }
+            if command.hints_first(record) {
+                let is_hint =
+                    |effect: &mut Effect| matches!(effect, Effect::Dispatch { .. } | Effect::Turn { .. });
+                Box::pin(self.send_messages(decision.effects.extract_if(.., is_hint).collect())).await;
+            }
             match self.with_retries(|| self.ports.store.commit(&decision.writes)).await {
                 Ok(()) => self.notify(&decision.writes, now),
                 Err(StoreError::Conflict { current }) => {
@@ -275,41 +283,19 @@ impl Service {
 
     /// Sends hints and timers. A failed send is only logged: the record is stored, and the tick finds it.
     pub(crate) async fn publish(&self, effects: Vec<Effect>) {
-        let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
-        let (mut parents, mut freed_places, mut lines) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let now = self.now();
+        let (mut messages, mut parents) = (Vec::new(), Vec::new());
+        let (mut freed_places, mut lines) = (Vec::new(), BTreeMap::new());
         for effect in effects {
-            let (queue, message) = match effect {
-                Effect::Dispatch { hint, at } => (hint.task.queue.clone(), hinting(&hint, at.since(now))),
-                Effect::Timer(timer) if self.has_timers() => {
-                    let after = timer.at.since(now);
-                    (QueueName::timers(), outgoing(&Wake::Timer(timer), after))
-                }
-                // Without a timers queue, the tick enforces deadlines.
-                Effect::Timer(_) => continue,
-                Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
+            match effect {
+                Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => messages.push(effect),
                 Effect::CameToLine { gate, waiter } => {
                     lines.entry(gate).or_insert_with(Vec::new).push(*waiter);
-                    continue;
                 }
-                Effect::FreePlaces(freed) => {
-                    freed_places.push(freed);
-                    continue;
-                }
-                Effect::NotifyParent(parent) => {
-                    parents.push(parent);
-                    continue;
-                }
-            };
-            by_queue.entry(queue).or_default().extend(message);
-        }
-        join_all(by_queue.iter().map(|(queue, messages)| async {
-            let sent = self.send(queue, messages).await;
-            if !queue.is_reserved() {
-                metric::hints_sent(queue, sent);
+                Effect::FreePlaces(freed) => freed_places.push(freed),
+                Effect::NotifyParent(parent) => parents.push(parent),
             }
-        }))
-        .await;
+        }
+        self.send_messages(messages).await;
         for parent in parents {
             // Boxed, because the future of each caller would contain all of this, and few records have a parent.
             Box::pin(self.notify_parent(&parent)).await;
@@ -321,6 +307,35 @@ impl Service {
             Box::pin(self.came_to_line(&gate, came)).await;
         }
         self.send_notifications().await;
+    }
+
+    /// Sends those of the effects that are messages.
+    async fn send_messages(&self, effects: Vec<Effect>) {
+        let mut by_queue: BTreeMap<QueueName, Vec<Outgoing>> = BTreeMap::new();
+        let now = self.now();
+        for effect in effects {
+            let (queue, message) = match effect {
+                Effect::Dispatch { hint, at } => (hint.task.queue.clone(), hinting(&hint, at.since(now))),
+                Effect::Timer(timer) if self.has_timers() => {
+                    let after = timer.at.since(now);
+                    (QueueName::timers(), outgoing(&Wake::Timer(timer), after))
+                }
+                Effect::Turn { queue, hint, at } => (queue, turning(hint, at, now)),
+                // Without a timers queue, the tick enforces deadlines.
+                Effect::Timer(_)
+                | Effect::CameToLine { .. }
+                | Effect::FreePlaces(_)
+                | Effect::NotifyParent(_) => continue,
+            };
+            by_queue.entry(queue).or_default().extend(message);
+        }
+        join_all(by_queue.iter().map(|(queue, messages)| async {
+            let sent = self.send(queue, messages).await;
+            if !queue.is_reserved() {
+                metric::hints_sent(queue, sent);
+            }
+        }))
+        .await;
     }
 
     /// Sends messages, again those that the queue refuses, and returns how many were sent. What a queue that doesn't answer has

@@ -13,6 +13,8 @@ mod handover;
 mod resend;
 mod sleeps;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -254,6 +254,8 @@ bugs! {
     DriftEnds, "drift-ends", Drift;
     /// A step that an operator has run again keeps its old outcome.
     OldOutcomeCounts, "old-outcome-counts", Again;
+    /// A step that an operator has run again runs without those that ended with the execution.
+    SiblingsLeftEnded, "siblings-left-ended", Again;
     /// A rerun of the same work makes its calls to the outside under new keys.
     NewKeyForSameWork, "new-key-for-same-work", Again;
     /// The id of an event counts once in each run.

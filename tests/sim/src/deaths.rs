@@ -22,30 +22,10 @@ const MOMENT: Millis = Millis::from_secs(5);
 /// How much later something may end: the longest lease of the workers, and a moment.
 pub const LATER: Millis = Millis::from_secs(60).saturating_add(MOMENT);
 
-/// What may end later than that, by how much, and why.
-pub const EXCEPTIONS: [(Exception, Millis, &str); 2] = [
-    (
-        Exception::TickThatDispatches,
-        Millis::from_secs(12 * 60),
-        "a tick writes that it has dispatched a start of the next minutes, dies, and no message is there: the record's \
-         backstop finds it, ten minutes after the start. A sooner one would cost a move of the slot for each such start",
-    ),
-    (
-        Exception::PlaceOfTwoClaims,
-        Millis::from_secs(2 * 60),
-        "a place that two claims of one task have taken is freed by the patrol of the lines",
-    ),
-];
-
-/// Where the law is another one. Calm plans have no rates and no timeouts: a start that a dead process had reserved is
-/// lost for one interval of the rate, and what a timeout makes of an attempt is what the user asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exception {
-    /// A tick dies after it has dispatched something.
-    TickThatDispatches,
-    /// There are limits of keys, and a worker dies.
-    PlaceOfTwoClaims,
-}
+/// How much later what a place holds up may end: the patrol of the lines frees a place that two claims of one task have
+/// taken. Calm plans have no rates and no timeouts: a start that a dead process had reserved is lost for one interval of the
+/// rate, and what a timeout makes of an attempt is what the user asked for.
+pub const PATROL: Millis = Millis::from_secs(2 * 60);
 
 /// How much later something may end in a run.
 fn allowed(run: &Run) -> Millis {
@@ -53,14 +33,9 @@ fn allowed(run: &Run) -> Millis {
         What::Fault(Fault::Crashed(_)) => Some(event.actor),
         _ => None,
     });
-    let applies = |exception: Exception| match exception {
-        Exception::TickThatDispatches => matches!(died, Some(Actor::Ticker(_))),
-        Exception::PlaceOfTwoClaims => {
-            matches!(died, Some(Actor::Worker(_))) && !run.world.ledger.gates().is_empty()
-        }
-    };
-    let extra = EXCEPTIONS.iter().filter(|(exception, ..)| applies(*exception)).map(|(_, extra, _)| *extra);
-    LATER.saturating_add(extra.max().unwrap_or(Millis::ZERO))
+    let has_places = !run.world.ledger.gates().is_empty();
+    let held_up = matches!(died, Some(Actor::Worker(_))) && has_places;
+    LATER.saturating_add(if held_up { PATROL } else { Millis::ZERO })
 }
 
 /// What one death, or one caller that left, has done.

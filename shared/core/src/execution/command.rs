@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::Isolation;
 use crate::duration::Millis;
-use crate::execution::journal::{Entry, Happened, open_steps};
+use crate::execution::journal::{
+    Entry, Happened, UNDO_PREFIX, cancelled_after, handler_of, open_steps, own_part,
+};
 use crate::execution::{
     Admission, Execution, ExecutionOutcome, ExecutionTimeouts, Progress, Stuck, TimedAttempt,
 };
@@ -403,11 +405,18 @@ pub struct End {
 pub struct EndedWith {
     pub end: End,
     pub names: Vec<StepName>,
+    /// How many of them the record counts as open.
+    pub open: u32,
 }
 
 impl EndedWith {
-    /// Those of the latest end of this execution, which has this journal.
-    pub fn of(execution: &Execution, journal: &[Entry]) -> Option<Self> {
+    /// Those of the latest end of this execution, which has this journal, and of the code that this failed step is of.
+    pub fn of(execution: &Execution, journal: &[Entry], step: &StepName) -> Option<Self> {
+        let end = End::of(execution)?;
+        // Before a step that undoes others, the code fails or is stopped as it was.
+        if own_part(step).starts_with(UNDO_PREFIX) {
+            return None;
+        }
         let name_of = |entry: &&Entry| match &entry.what {
             Happened::Remote { name } => Some(name.clone()),
             Happened::Child { name, policy, left: false, .. } if *policy != ParentClosePolicy::Abandon => {
@@ -415,8 +424,14 @@ impl EndedWith {
             }
             _ => None,
         };
-        let names = open_steps(journal).iter().filter_map(name_of).collect();
-        Some(Self { end: End::of(execution)?, names })
+        let is_of_its_code = |name: &StepName| name != step && handler_of(name) == handler_of(step);
+        let mut names: Vec<_> =
+            open_steps(journal).iter().filter_map(name_of).filter(is_of_its_code).collect();
+        let open = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        // The end of its code has ended them, if other code ran after it.
+        let ended = cancelled_after(journal, step).into_iter().filter(|name| is_of_its_code(name));
+        names.extend(ended.cloned());
+        Some(Self { end, names, open })
     }
 }
 

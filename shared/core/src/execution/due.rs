@@ -325,6 +325,11 @@ pub(crate) fn later_hint_at(execution: &Execution) -> Option<Timestamp> {
 }
 
 impl Execution {
+    /// Whether the tick is still to send a hint for an instant. From then on a turn may start, whether that is written or not.
+    pub fn is_hinted_later(&self) -> bool {
+        later_hint_at(self).is_some()
+    }
+
     /// Whether a worker may start the next turn, which waits so. What was ready stays ready if the clock is set back.
     pub fn is_ready(&self, ready: &Ready, now: Timestamp) -> bool {
         // A later run's wait began at an instant that the record doesn't have.

@@ -27,10 +27,10 @@ pub use fate::{Fate, fate_of};
 pub use name::{
     ANSWER_PREFIX, CALLBACK_PREFIX, CHILD_PREFIX, END_PREFIX, EVENT_PREFIX, ON_CANCEL_PREFIX,
     ON_FAILURE_PREFIX, PAGE_PREFIX, PAGE_WORKFLOW, START_PREFIX, UNDO_PREFIX, answered_event, awaited_event,
-    child_of_start, is_after_failure, is_of_handler, is_own_child, is_page, is_start_of_child, is_wait_for,
-    own_part, start_of_child,
+    child_of_start, handler_of, is_after_failure, is_of_handler, is_own_child, is_page, is_start_of_child,
+    is_wait_for, own_part, start_of_child,
 };
-pub use open::open_steps;
+pub use open::{cancelled_after, open_steps};
 
 /// Slots in one join item: as many as fit into one write unit.
 pub const JOIN_MAX: u16 = 100;

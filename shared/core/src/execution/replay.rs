@@ -337,9 +337,13 @@ impl Replay {
             Happened::Reopened { name, input, .. } => {
                 self.inputs.extend(input.clone().map(|input| (name.clone(), input)));
                 *self.reopened.entry(name.clone()).or_default() += 1;
-                // The code was told that the child couldn't be started. Only such an end has attempts.
-                let is_refused = matches!(self.name_state(name), NameState::Ended { attempts: Some(_), .. });
-                let start = start_of_child(name).filter(|_| is_refused);
+                // A child whose start was refused, as only an end with attempts says, or that was open and ended with the
+                // execution, starts again where the code awaits that.
+                let starts = matches!(
+                    self.name_state(name),
+                    NameState::Ended { attempts: Some(_), .. } | NameState::Child { .. }
+                );
+                let start = start_of_child(name).filter(|_| starts);
                 for name in [Some(name), start.as_ref()].into_iter().flatten() {
                     self.name_states.remove(name);
                     self.open.remove(name);

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::Error as _;
+use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize};
 
 use crate::execution::Execution;
@@ -23,14 +25,48 @@ pub fn bytes(name: &StepName, value: &Json) -> usize {
 }
 
 /// The published values by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Values(BTreeMap<StepName, Value>);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    by_name: BTreeMap<StepName, Value>,
+    /// The latest version of any name that had to make place. New names begin after it: it may be one of them, and who waits
+    /// for a later version must not miss the next.
+    dropped: u32,
+}
+
+/// The key of `dropped` in the document, which is no name.
+const DROPPED: &str = "";
+
+impl Serialize for Values {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if self.dropped > 0 {
+            map.serialize_entry(DROPPED, &self.dropped)?;
+        }
+        self.by_name.iter().try_for_each(|(name, value)| map.serialize_entry(name, value))?;
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut values = Self::default();
+        for (name, raw) in BTreeMap::<String, Box<serde_json::value::RawValue>>::deserialize(deserializer)? {
+            if name == DROPPED {
+                values.dropped = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+                continue;
+            }
+            let name = StepName::parse(name).map_err(D::Error::custom)?;
+            let value = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+            values.by_name.insert(name, value);
+        }
+        Ok(values)
+    }
+}
 
 /// A published value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// How often the name's value has changed, from 1.
+    /// It grows with each change of the name's value, from 1, or from a later one if names had to make place.
     pub version: u32,
     /// When it was published.
     pub at: Timestamp,
@@ -69,22 +105,22 @@ impl Values {
 
     /// The value of this name.
     pub fn value(&self, name: &StepName) -> Option<&Value> {
-        self.0.get(name)
+        self.by_name.get(name)
     }
 
     /// All of them, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&StepName, &Value)> {
-        self.0.iter()
+        self.by_name.iter()
     }
 
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.by_name.len()
     }
 
     /// Whether nothing is published.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.by_name.is_empty()
     }
 
     /// The same without those that were published longest ago and that the code of this run hasn't published, as far as
@@ -96,28 +132,29 @@ impl Values {
             merged.publish(name, value, at);
         }
         while merged.len() > VALUES_MAX || merged.bytes() > bytes_max {
-            let others = merged.0.iter().filter(|(name, _)| !by_code.contains_key(*name));
+            let others = merged.by_name.iter().filter(|(name, _)| !by_code.contains_key(*name));
             let Some(oldest) = others.min_by_key(|(_, value)| value.at).map(|(name, _)| name.clone()) else {
                 break;
             };
-            merged.0.remove(&oldest);
+            let removed = merged.by_name.remove(&oldest);
+            merged.dropped = merged.dropped.max(removed.map_or(0, |value| value.version));
         }
         merged
     }
 
     /// At most so many bytes are in the document.
     fn bytes(&self) -> usize {
-        self.0.iter().map(|(name, value)| bytes(name, &value.value)).sum()
+        self.by_name.iter().map(|(name, value)| bytes(name, &value.value)).sum()
     }
 
     /// Publishes a value. The same value again changes nothing.
     pub fn publish(&mut self, name: &StepName, value: &Json, at: Timestamp) {
-        let before = self.0.get(name);
+        let before = self.by_name.get(name);
         if before.is_some_and(|before| before.value == *value) {
             return;
         }
-        let version = before.map_or(1, |before| before.version.saturating_add(1));
-        self.0.insert(name.clone(), Value { version, at, value: value.clone() });
+        let version = before.map_or(self.dropped, |before| before.version).saturating_add(1);
+        self.by_name.insert(name.clone(), Value { version, at, value: value.clone() });
     }
 }
 
@@ -176,6 +213,10 @@ mod tests {
         let merged = values.with(&by_code, now, 10_000);
         assert_eq!((merged.len(), merged.value(&name("old-14"))), (VALUES_MAX, None));
         assert_eq!(merged.value(&name("old-15")).unwrap().at.as_millis(), 85, "the same value again");
+        // Who has seen the first version of a name that was dropped sees its next one.
+        let merged = Values::parse(&merged.document().unwrap()).unwrap();
+        let again = merged.with(&BTreeMap::from([(name("old-14"), json("3"))]), now, 10_000);
+        assert_eq!(again.value(&name("old-14")).unwrap().version, 2);
         let few = values.with(&by_code, now, bytes(&name("old-15"), &json("1")) * 3);
         let names: Vec<_> = few.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["new", "old-0", "old-15"]);

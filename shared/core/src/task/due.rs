@@ -143,6 +143,11 @@ impl Task {
 }
 
 impl Task {
+    /// Whether the tick is still to send the hint of its start. At that instant it is ready, whether that is written or not.
+    pub const fn is_hinted_later(&self) -> bool {
+        matches!(&self.state, State::Pending(pending) if pending.hint_later)
+    }
+
     /// Whether a worker may have the task, which waits so. What was ready stays ready if the clock is set back.
     pub fn is_ready(&self, pending: &Pending, now: Timestamp) -> bool {
         let is_new = self.attempt == 0 && self.history.is_empty() && self.revived_at.is_none();

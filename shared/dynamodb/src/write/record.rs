@@ -80,6 +80,7 @@ fn of_version(version: u64, with: &mut Placeholders) -> String {
 ///
 /// - `inc = :incarnation`: it is still the same record, not a later one of the same id;
 /// - `AND ver = :before`: there was no decision since the record that this was decided on (I2);
+/// - `AND non = :replaced`: and that record was written. A hint may be sent before the write whose result it has;
 /// - `AND v = :format`: and no newer build has rewritten it in a format that this one doesn't know;
 /// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version as it is;
 ///   then the instant that this write creates would be found too late (I4);
@@ -108,7 +109,12 @@ fn update(
         }
     }
     let expression = difference(&old, new, &mut with).unwrap_or_default();
-    let mut condition = format!("{} AND {}", same(before, &mut with)?, of_version(from.version, &mut with));
+    let mut condition = format!(
+        "{} AND {} AND {}",
+        same(before, &mut with)?,
+        of_version(from.version, &mut with),
+        written_by(before, &mut with)
+    );
     if let Some(latest) = latest {
         let clause = format!(" AND {} <= {}", with.name(DUE_AT), with.value("latest", millis(latest)));
         condition.push_str(&clause);

@@ -32,10 +32,10 @@ fn an_update_names_what_changed_and_what_it_was_decided_on() {
     let after = Task { version: 2, nonce: Nonce::from_bytes([9; 8]), ..before.clone() };
     let (expression, condition) = parts(&update(&before, after.clone(), None));
     assert_eq!(expression, "SET #non = :non, #ver = :ver");
-    assert_eq!(condition, "#inc = :incarnation AND #v = :format AND #ver = :before");
+    assert_eq!(condition, "#inc = :incarnation AND #v = :format AND #ver = :before AND #non = :replaced");
 
     let (_, condition) = parts(&update(&before, after, Some(Timestamp::EPOCH)));
-    assert!(condition.ends_with(" AND #ver = :before AND #due_at <= :latest"), "{condition}");
+    assert!(condition.ends_with(" AND #non = :replaced AND #due_at <= :latest"), "{condition}");
 }
 
 #[test]
@@ -78,7 +78,8 @@ fn an_execution_is_updated_as_a_task_is_and_its_wakes_are_left_to_others() {
     };
     let (expression, condition) = parts(&update(None));
     assert_eq!(expression, "SET #non = :non, #ver = :ver REMOVE #all_key");
-    let same = "#inc = :incarnation AND #v = :format AND #ver = :before AND #due_at <= :latest";
+    let same =
+        "#inc = :incarnation AND #v = :format AND #ver = :before AND #non = :replaced AND #due_at <= :latest";
     assert_eq!(condition, same);
     let (expression, condition) = parts_in(&update(Some(5)), Listed::All);
     assert_eq!(expression, "SET #all_key = :all_key, #non = :non, #ver = :ver");

@@ -229,6 +229,31 @@ async fn a_childs_policy_applies_when_the_execution_closes_not_a_run() {
     assert_eq!(child.describe().await.unwrap().status, ExecutionStatus::Cancelled);
 }
 
+/// It doesn't wait for its child, which ends with it.
+#[tickover::workflow]
+async fn watched(ctx: Ctx, (): ()) -> Result<u32> {
+    ctx.child(&watch, ()).id("w").policy(ParentClosePolicy::Terminate).start().await?;
+    let shipped = ctx.step(ship(1)).await?;
+    ctx.sleep("a-while", "10m").await?;
+    Ok(shipped)
+}
+
+#[tokio::test]
+async fn a_retry_of_a_step_starts_a_child_again_that_ended_with_the_execution_though_nothing_waits_for_it() {
+    let carrier = Arc::new(Carrier::default());
+    let env = TestEnv::new().workflow((watched, watch)).state(Arc::clone(&carrier));
+    let run = env.start(&watched, ()).await.unwrap();
+    run.result().await.unwrap_err();
+    env.run_until_idle().await.unwrap();
+    let status = async || env.client().handle::<u32>("w").unwrap().describe().await.unwrap().status;
+    assert_eq!(status().await, ExecutionStatus::Cancelled);
+    carrier.works.store(true, Ordering::SeqCst);
+    run.retry_step("ship").await.unwrap();
+    env.run_until_idle().await.unwrap();
+    assert_eq!(status().await, ExecutionStatus::Waiting);
+    assert_eq!(run.result().await.unwrap(), 1);
+}
+
 #[tickover::step(retry = "fixed(9, 1d)")]
 async fn stalls(number: u32) -> Result<u32, Failure> {
     Err(Failure::new("down", format!("{number} isn't there yet")))

@@ -266,27 +266,42 @@ async fn far_item(#[state] log: &Log, number: u32) -> Result<u32, Failure> {
 }
 
 /// The first step fails at once, and the others would be tried again.
-#[tickover::workflow]
-async fn fans_out(ctx: Ctx, (): ()) -> Result<usize> {
+async fn fan_out(ctx: Ctx) -> Result<usize> {
     let step = |number: u32| far_item(number).retry(if number == 0 { "none" } else { "fixed(9, 1h)" });
     let steps = (0..3).map(|number| ctx.step(step(number).named(format!("far[{number}]"))));
     Ok(futures::future::try_join_all(steps).await?.len())
 }
 
+#[tickover::workflow]
+async fn fans_out(ctx: Ctx, (): ()) -> Result<usize> {
+    fan_out(ctx).await
+}
+
+async fn gives_up(_: Ctx, (): (), _: Cause) -> Result<Option<usize>> {
+    Ok(None)
+}
+
+#[tickover::workflow(on_failure = gives_up)]
+async fn fans_out_handled(ctx: Ctx, (): ()) -> Result<usize> {
+    fan_out(ctx).await
+}
+
 #[tokio::test]
-async fn a_retry_of_a_step_runs_those_that_ended_with_the_execution() {
-    let log = Log::default();
-    log.breaks("far");
-    let env = TestEnv::new().workflow(fans_out).step::<far_item>().state(log.clone());
-    let run = env.start(&fans_out, ()).await.unwrap();
-    run.result().await.unwrap_err();
-    log.mend();
-    log.lines();
-    run.retry_step("far[0]").await.unwrap();
-    assert_eq!(run.result().await.unwrap(), 3);
-    let mut again = log.lines();
-    again.sort();
-    assert_eq!(again, ["0", "1", "2"]);
+async fn a_retry_of_a_step_runs_those_that_ended_with_the_execution_or_before_its_handler() {
+    for order in [fans_out(), fans_out_handled()] {
+        let log = Log::default();
+        log.breaks("far");
+        let env = TestEnv::new().workflow((fans_out, fans_out_handled)).step::<far_item>().state(log.clone());
+        let run = env.start(&order, ()).await.unwrap();
+        run.result().await.unwrap_err();
+        log.mend();
+        log.lines();
+        run.retry_step("far[0]").await.unwrap();
+        assert_eq!(run.result().await.unwrap(), 3, "{}", order.name());
+        let mut again = log.lines();
+        again.sort();
+        assert_eq!(again, ["0", "1", "2"], "{}", order.name());
+    }
 }
 
 /// Counts payments over many runs: a new one for each.

@@ -23,6 +23,10 @@ impl Drive for Command {
         &cron.id
     }
 
+    fn hints_first(&self, _cron: Option<&Cron>) -> bool {
+        false
+    }
+
     async fn first(&self, _service: &Service, _cron: &Cron) -> Result<Option<TryOf<Self>>, ServiceError> {
         Ok(None)
     }

@@ -27,6 +27,12 @@ impl Drive for Command {
         &execution.id
     }
 
+    /// The tick's hint of a later start: the record may be started at that instant anyway, and no message brings the tick
+    /// again if it dies after the commit.
+    fn hints_first(&self, execution: Option<&Execution>) -> bool {
+        matches!(self, Self::Due(_)) && execution.is_some_and(Execution::is_hinted_later)
+    }
+
     async fn first(
         &self,
         _service: &Service,

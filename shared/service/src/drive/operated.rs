@@ -90,6 +90,10 @@ where
         self.command.decide(rules, record, &Context { by: self.by.as_deref(), ..*context })
     }
 
+    fn hints_first(&self, record: Option<&C::Record>) -> bool {
+        self.command.hints_first(record)
+    }
+
     fn id(record: &C::Record) -> &C::Id {
         C::id(record)
     }

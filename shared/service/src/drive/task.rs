@@ -24,6 +24,12 @@ impl Drive for Command {
         &task.id
     }
 
+    /// The tick's hint of a later start: the record may be started at that instant anyway, and no message brings the tick
+    /// again if it dies after the commit.
+    fn hints_first(&self, task: Option<&Task>) -> bool {
+        matches!(self, Self::Due(_)) && task.is_some_and(Task::is_hinted_later)
+    }
+
     async fn first(&self, service: &Service, task: &Task) -> Result<Option<TryOf<Self>>, ServiceError> {
         // A claim knows whether the execution is paused.
         let knows = matches!(self, Self::Hold | Self::Claim(Claim { held: true, .. }));

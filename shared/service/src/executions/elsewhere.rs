@@ -20,7 +20,6 @@ use tickover_core::payload::{Json, Payload};
 use tickover_core::time::Timestamp;
 
 use super::children::child_of;
-use super::drive::CALLER_WAITS;
 use super::{EndedStep, StartedTurn, StartedWork, Suspended, ToStart};
 use crate::callbacks::Callback;
 use crate::error::ServiceError;
@@ -124,16 +123,15 @@ impl Service {
         let children = write.children();
         let written = self.write_checked(id, token, seen, write).await;
         if let Err(ServiceError::Rejected(Reject::TurnLost)) = &written
-            && let Err(error) = self.end_unrecorded(id, token, children).await
+            && let Err(error) = self.end_unrecorded_of(id, token, children).await
         {
             tracing::debug!({ crate::telemetry::field::EXECUTION_ID } = %id, %error, "started children weren't ended");
         }
         written
     }
 
-    /// Ends children that a lost turn has started and can't record, if the execution has ended: its close didn't know of
-    /// them. What it does to each is what the child's own record says.
-    async fn end_unrecorded(
+    /// Ends children that a lost turn has started, if the execution has ended: its close didn't know of them.
+    async fn end_unrecorded_of(
         &self,
         id: &ExecutionId,
         token: &LeaseToken,
@@ -147,16 +145,7 @@ impl Service {
             .await?
             .filter(|execution| execution.incarnation == token.incarnation && execution.closed().is_some());
         let Some(execution) = ended else { return Ok(()) };
-        let stop_at = self.now().plus(CALLER_WAITS);
-        for child in children {
-            let found = self.load_execution(&child).await?;
-            let policy = found
-                .and_then(|child| child.parent.filter(|of| of.is_or_was(&execution)).map(|of| of.on_close));
-            if let Some(policy) = policy {
-                self.end_child(&execution, &child, policy, stop_at).await?;
-            }
-        }
-        Ok(())
+        self.end_unrecorded(&execution, children).await
     }
 
     async fn write_checked(

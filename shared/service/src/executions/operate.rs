@@ -233,7 +233,7 @@ impl Service {
             Some(input) => Some(self.input_of_step(&execution, &journal, &name, input).await?),
             None => None,
         };
-        let others = EndedWith::of(&execution, &journal);
+        let others = EndedWith::of(&execution, &journal, &name);
         let record = Known::Record(Box::new(execution));
         let command = self.operated(Command::RetryStep { name, input, others }).if_ended_by(ended_by);
         self.reopen(id, record, command).await

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::Effect;
 use tickover_core::execution::journal::{Entry, Happened, open_steps};
 use tickover_core::execution::{Execution, Parent, ParentClosePolicy};
-use tickover_core::id::{StepName, TaskId};
+use tickover_core::id::{ExecutionId, StepName, TaskId};
 use tickover_core::task::{Command, Decision, Reply, State, Task};
 
 use super::drive::CALLER_WAITS;
@@ -234,10 +234,8 @@ impl Service {
             if let Happened::Remote { name } = &entry.what {
                 remote.push(name.clone());
             }
-            if let Happened::Child { execution: child, policy, .. } = &entry.what
-                && *policy != ParentClosePolicy::Abandon
-            {
-                children.push((child, *policy));
+            if let Happened::Child { execution: child, .. } = &entry.what {
+                children.push(child.clone());
             }
         }
         if (remote.is_empty() && children.is_empty()) || !self.is_orphaned(&parent).await? {
@@ -247,9 +245,26 @@ impl Service {
         if children.is_empty() || self.has_continued(&parent).await? {
             return Ok(());
         }
+        self.end_unrecorded(execution, children).await
+    }
+
+    /// Ends children that a turn has started and can't record, as far as a caller has time. What it does to each is what the
+    /// child's own record says. The rest ends when its first turn is to begin.
+    pub(super) async fn end_unrecorded(
+        &self,
+        parent: &Execution,
+        children: Vec<ExecutionId>,
+    ) -> Result<(), ServiceError> {
         let stop_at = self.now().plus(CALLER_WAITS);
-        for (child, policy) in children {
-            self.end_child(execution, child, policy, stop_at).await?;
+        for child in children {
+            if self.now() >= stop_at {
+                break;
+            }
+            let Some(child) = self.load_execution(&child).await? else { continue };
+            let policy = child.parent.as_ref().filter(|of| of.is_or_was(parent)).map(|of| of.on_close);
+            if let Some(policy) = policy {
+                self.end_as_child(child, policy, stop_at).await?;
+            }
         }
         Ok(())
     }

@@ -41,6 +41,9 @@ pub(super) fn on_an_execution(
         (Bug::NewKeyForSameWork, Command::Restart(rerun)) => {
             core(Command::Restart(Rerun { is_same_work: false, ..rerun.clone() }))
         }
+        (Bug::SiblingsLeftEnded, Command::RetryStep { name, input, .. }) => {
+            core(Command::RetryStep { name: name.clone(), input: input.clone(), others: None })
+        }
         (Bug::DriftEnds, Command::Release { lease, reason: ReleaseReason::Stuck(_), .. }) => {
             let error = task::Failure::new("drift", "the code is another one");
             let outcome = ExecutionOutcome::Failed { error, step: None, retries_exhausted: false };

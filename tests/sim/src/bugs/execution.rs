@@ -71,6 +71,7 @@ pub fn decide_execution(
         | Bug::ChildrenLeftBehind
         | Bug::LateResultRefused
         | Bug::OldOutcomeCounts
+        | Bug::SiblingsLeftEnded
         | Bug::OthersTurnUnseen
         | Bug::OpenRunsForgotten
         | Bug::EndOfRunNotTold

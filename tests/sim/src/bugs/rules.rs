@@ -94,6 +94,7 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::ChildrenLeftBehind
         | Bug::LateResultRefused
         | Bug::OldOutcomeCounts
+        | Bug::SiblingsLeftEnded
         | Bug::OthersTurnUnseen
         | Bug::OpenRunsForgotten
         | Bug::EndOfRunNotTold

@@ -75,6 +75,7 @@ fn forget_version(ledger: &Ledger, write: &mut Write) {
         && let Some(current) = ledger.task(&before.id).filter(|task| task.incarnation == before.incarnation)
     {
         before.version = current.version;
+        before.nonce = current.nonce;
         *due_no_later_than = None;
     }
 }

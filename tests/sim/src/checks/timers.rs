@@ -29,6 +29,10 @@ struct Known {
     decided: BTreeMap<Key, i64>,
     /// Timers that an actor received, and may send again.
     received: BTreeMap<(Actor, Key), i64>,
+    /// The messages that anybody has received.
+    seen: BTreeSet<String>,
+    /// For each actor, how many messages it has received that had been received before, or that look after a call.
+    again: BTreeMap<Actor, i64>,
     /// For each ticker, when its present tick began.
     began: BTreeMap<Actor, Timestamp>,
     /// For each ticker, the timers that its present tick has sent.
@@ -59,7 +63,9 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
             What::OfExecution(happening) => {
                 known.hear(happening);
             }
-            What::Message { fate: Fate::Received, note: Note::Timers(timers), .. } => {
+            What::Message { fate: Fate::Received, note, .. } => {
+                known.receive(actor, note);
+                let Note::Timers(timers) = note else { continue };
                 for timer in timers {
                     *known.received.entry((actor, key(timer))).or_default() += 1;
                 }
@@ -121,6 +127,13 @@ impl Known {
         }
     }
 
+    fn receive(&mut self, actor: Actor, note: &Note) {
+        let looks_after = matches!(note, Note::Timers(timers) if timers.iter().any(Timer::is_beforehand));
+        if !self.seen.insert(format!("{note:?}")) || looks_after {
+            *self.again.entry(actor).or_default() += 1;
+        }
+    }
+
     fn decide(&mut self, effects: &[Effect]) {
         for effect in effects {
             match effect {
@@ -160,8 +173,12 @@ impl Known {
             // The history has no decisions on crons.
             return None;
         }
-        if matches!(timer.record, RecordId::Cron(_)) && self.decided.contains_key(&key) {
+        if matches!(timer.record, RecordId::Cron(_))
+            && self.decided.contains_key(&key)
+            && let Some(left) = self.again.get_mut(&actor).filter(|left| **left > 0)
+        {
             // A message that comes again after the end of a run tells the cron once more.
+            *left -= 1;
             return None;
         }
         if matches!(timer.record, RecordId::Operation(_)) {

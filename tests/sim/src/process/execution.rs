@@ -1,6 +1,7 @@
 //! A process's calls about executions, recorded like all its calls.
 
 use tickover_core::duration::Millis;
+use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::{Cleanup, Close, ReleaseReason, Suspend};
 use tickover_core::execution::journal::{Entry, StepOutcome};
@@ -11,7 +12,7 @@ use tickover_core::time::Timestamp;
 use tickover_service::callbacks;
 use tickover_service::claim::{ClaimRequest, ClaimedTask, Delivered, Hinted, Isolation};
 use tickover_service::executions::{
-    RemoteStep, StartRequest, Started, StartedTurn, Suspended, Work, remote_id,
+    RemoteStep, StartRequest, Started, StartedTurn, StartedWork, Suspended, ToStart, Work,
 };
 use tickover_service::ports::Received;
 use tickover_service::{Service, ServiceError};
@@ -257,14 +258,22 @@ impl Process {
         self.of_turn(turn, TurnCall::Release, |()| ExecutionCallAnswer::Done, release).await
     }
 
+    /// Starts remote steps, some of them again.
     pub async fn start_remote(
         &self,
         turn: &HeldTurn,
         execution: &Execution,
         steps: Vec<RemoteStep>,
+        again: Vec<StepName>,
     ) -> Result<(), ServiceError> {
         let asked = TurnCall::Begin(steps.iter().map(|step| step.name.clone()).collect());
-        let begin = async |service: Service| service.start_remote(execution, steps).await.all().map(|_| ());
+        let begin = async |service: Service| {
+            let work = ToStart { steps, again, ..ToStart::default() };
+            let StartedWork { steps, trouble, .. } = service.start_work(execution, work).await;
+            let refused = steps.into_iter().any(|(_, started)| started.is_err());
+            let refusal = refused.then(|| Reject::field("steps", "one of them was refused").into());
+            refusal.or(trouble).map_or(Ok(()), Err)
+        };
         self.of_turn(turn, asked, |()| ExecutionCallAnswer::Done, begin).await
     }
 
@@ -285,20 +294,6 @@ impl Process {
             outcomes.extend(ended.into_iter().map(|(name, ended)| (name, ended.outcome)));
         }
         Ok(outcomes)
-    }
-
-    /// Has the tasks of remote steps run again that an operator has reopened, except those that completed meanwhile.
-    pub async fn revive(&self, execution: &Execution, names: Vec<StepName>) -> Result<(), ServiceError> {
-        for (name, ended) in self.outcomes(execution, &names, &[]).await? {
-            if matches!(ended, StepOutcome::Completed { .. }) {
-                continue;
-            }
-            match self.retry(&remote_id(execution, &name)).await {
-                Ok(()) | Err(ServiceError::Rejected(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
     }
 
     /// The token with which a wait of this execution ends.

@@ -25,6 +25,11 @@ fn a_retried_step_that_keeps_its_old_outcome_is_caught() {
 }
 
 #[test]
+fn a_retried_step_whose_siblings_stay_ended_is_caught() {
+    is_caught(Bug::SiblingsLeftEnded);
+}
+
+#[test]
 fn a_rerun_under_new_keys_is_caught() {
     is_caught(Bug::NewKeyForSameWork);
 }

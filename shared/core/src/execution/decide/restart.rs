@@ -8,6 +8,7 @@ use crate::execution::journal::{CALLBACK_PREFIX, Entry, Happened, RESTARTED};
 use crate::execution::update::{new_segments, turn, update};
 use crate::execution::{Execution, ExecutionState, append, closing, due, retention};
 use crate::id::StepName;
+use crate::limits;
 use crate::time::{Timestamp, earliest};
 
 use super::close::new_run;
@@ -93,6 +94,9 @@ pub(super) fn run_again(
         after.kept = earliest([kept, after.kept]);
     }
     append::note(&mut after, RESTARTED, context);
+    if let Err(reject) = limits::check("journal_entries", after.entries(), context.limits.journal_entries) {
+        return Decision::refuse(Some(execution), reject);
+    }
     new_items.extend(new_segments(execution, append::seal_run(execution, context), context));
     let mut decision = reopened(execution, after, context);
     if !decision.writes.is_empty() {

@@ -34,8 +34,10 @@ pub(super) fn decide(
         return update(execution, after_expiry, context, Err(reject));
     }
     let mut after = execution.clone();
-    reopen_others(&mut after, name, others, context);
-    append::append(&mut after, &[reopened_entry(name, input, context)]);
+    reopen_others(&mut after, others, context);
+    if let Err(reject) = append::record(&mut after, &[reopened_entry(name, input, context)], context) {
+        return Decision::refuse(Some(execution), reject);
+    }
     closing::make_pending(&mut after, context.now, context.now);
     if execution.closed().is_some() {
         // Its code is stopped again, and the rest is undone.
@@ -48,21 +50,12 @@ pub(super) fn decide(
 }
 
 /// What was ended with the execution runs again too: its outcome would be that end, and the code would fail by it.
-fn reopen_others(
-    execution: &mut Execution,
-    step: &StepName,
-    others: Option<&EndedWith>,
-    context: &Context<'_>,
-) {
-    let Some(EndedWith { names, .. }) = others.filter(|others| End::of(execution) == Some(others.end)) else {
-        return;
-    };
-    let entries: Vec<Entry> =
-        names.iter().filter(|name| *name != step).map(|name| reopened_entry(name, None, context)).collect();
+fn reopen_others(execution: &mut Execution, others: Option<&EndedWith>, context: &Context<'_>) {
+    let Some(others) = others.filter(|others| End::of(execution) == Some(others.end)) else { return };
+    let entries: Vec<Entry> = others.names.iter().map(|name| reopened_entry(name, None, context)).collect();
     append::append(execution, &entries);
     // None of them is open until the code starts it again.
-    let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-    execution.open_steps = execution.open_steps.saturating_sub(count);
+    execution.open_steps = execution.open_steps.saturating_sub(others.open);
 }
 
 fn reopened_entry(name: &StepName, input: Option<&Payload>, context: &Context<'_>) -> Entry {

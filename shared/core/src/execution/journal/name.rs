@@ -37,9 +37,14 @@ pub fn own_part(name: &StepName) -> &str {
     rest.and_then(|rest| rest.split_once(':')).map_or(name, |(_, rest)| rest)
 }
 
+/// The prefix of the names of the handler that a name is of. Those of the workflow's own code have none.
+pub fn handler_of(name: &StepName) -> &str {
+    name.as_str().strip_suffix(own_part(name)).unwrap_or_default()
+}
+
 /// Whether a name is that of a handler of failures or cancellations.
 pub fn is_of_handler(name: &StepName) -> bool {
-    own_part(name) != name.as_str()
+    !handler_of(name).is_empty()
 }
 
 /// Whether a name is that of code that ran after a failure or a cancellation, or that undid a step.

@@ -1,8 +1,8 @@
 //! Which remote steps and children of a run are open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::execution::journal::{Entry, Happened};
+use crate::execution::journal::{Entry, Happened, StepOutcome};
 use crate::id::{ExecutionId, StepName};
 
 /// The remote steps and children of a journal that have started and haven't ended: first those of its run, of which the
@@ -48,10 +48,33 @@ pub fn open_steps(entries: &[Entry]) -> Vec<&Entry> {
     open.into_values().chain(left.into_values()).collect()
 }
 
+/// The remote steps of a journal that were cancelled after the last end of a step, and haven't run again since.
+pub fn cancelled_after<'a>(entries: &'a [Entry], step: &StepName) -> BTreeSet<&'a StepName> {
+    let is_end = |entry: &Entry| matches!(&entry.what, Happened::Step { name, .. } if name == step);
+    let (mut remote, mut cancelled) = (BTreeSet::new(), BTreeSet::new());
+    let Some(end) = entries.iter().rposition(is_end) else { return cancelled };
+    for (place, entry) in entries.iter().enumerate() {
+        match &entry.what {
+            Happened::Remote { name } => {
+                remote.insert(name);
+            }
+            Happened::Step { name, outcome: StepOutcome::Cancelled, attempts: None, .. }
+                if place > end && remote.contains(name) =>
+            {
+                cancelled.insert(name);
+            }
+            Happened::Reopened { name, .. } => {
+                cancelled.remove(name);
+            }
+            _ => {}
+        }
+    }
+    cancelled
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::journal::StepOutcome;
     use crate::parent::ParentClosePolicy;
     use crate::time::Timestamp;
 

@@ -273,6 +273,11 @@ fn a_retry_of_a_child_that_was_refused_forgets_that_its_start_was_awaited() {
     // A child that was started and has failed was told to have started.
     let failed = replay([fired("start:child:a"), end(None), again()]);
     assert!(!failed.name_state(&name("start:child:a")).is_fresh());
+    // One that was open has ended with the execution.
+    let (execution, policy) = (ExecutionId::parse("a").unwrap(), ParentClosePolicy::Terminate);
+    let begun = Happened::Child { name: name("child:a"), execution, policy, left: false, was_left: false };
+    let open = replay([begun, fired("start:child:a"), again()]);
+    assert!(open.name_state(&name("start:child:a")).is_fresh());
 }
 
 #[test]

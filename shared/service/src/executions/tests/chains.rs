@@ -126,31 +126,50 @@ async fn an_execution_that_has_the_id_of_a_child_by_now_goes_on_when_the_parent_
     assert!(scene.execution("child-0").await.closed().is_none());
 }
 
-#[tokio::test]
-async fn a_child_that_a_turn_elsewhere_has_started_and_cannot_record_ends_with_its_parent() {
+/// A turn elsewhere has started children, with these policies, and can't record them because its execution has ended. Each
+/// read of the clock takes this many milliseconds meanwhile.
+async fn lost_elsewhere(policies: &[ParentClosePolicy], slow: i64) -> Scene {
     let scene = Scene::new();
     let turn = scene.started("e", None).await;
     let mut entries = vec![];
-    for (called, on_close) in [("ends", ParentClosePolicy::Terminate), ("stays", ParentClosePolicy::Abandon)]
-    {
+    for (number, on_close) in policies.iter().enumerate() {
         let (workflow, queue) =
             (WorkflowName::parse("packing").unwrap(), QueueName::parse("unserved").unwrap());
-        let parent = Parent { on_close, ..Parent::of(&turn.execution) };
-        let (child, parent) = (Some(id(called)), Some(parent));
+        let called = format!("child-{number}");
+        let parent = Parent { on_close: *on_close, ..Parent::of(&turn.execution) };
+        let (child, parent) = (Some(id(&called)), Some(parent));
         let request = StartRequest { id: child, parent, ..StartRequest::new(workflow, queue) };
         scene.service.start(request).await.unwrap();
-        let (name, policy) = (name(called), ParentClosePolicy::Terminate);
-        let what = Happened::Child { name, execution: id(called), policy, left: false, was_left: false };
+        let (name, policy) = (name(&called), ParentClosePolicy::Terminate);
+        let what = Happened::Child { name, execution: id(&called), policy, left: false, was_left: false };
         entries.push(Entry { at: turn.execution.created_at, what });
     }
     scene.service.terminate(&id("e")).await.unwrap();
     let token = LeaseToken { incarnation: turn.execution.incarnation, lease: turn.lease, receipt: None };
     let seen = Seen { version: turn.execution.version, entries: 0 };
     let write = TurnWrite::Heartbeat(entries, None);
+    scene.slow(slow);
     let written = scene.service.write_turn(&id("e"), &token, seen, write).await;
+    scene.slow(0);
     assert!(matches!(written, Err(ServiceError::Rejected(Reject::TurnLost))), "{written:?}");
-    assert!(is_ended(&scene.execution("ends").await));
-    assert!(scene.execution("stays").await.closed().is_none());
+    scene
+}
+
+#[tokio::test]
+async fn a_child_that_a_turn_elsewhere_has_started_and_cannot_record_ends_with_its_parent() {
+    let scene = lost_elsewhere(&[ParentClosePolicy::Terminate, ParentClosePolicy::Abandon], 0).await;
+    assert!(is_ended(&scene.execution("child-0").await));
+    assert!(scene.execution("child-1").await.closed().is_none());
+}
+
+#[tokio::test]
+async fn of_children_that_cannot_be_recorded_a_call_ends_as_many_as_there_is_time_for() {
+    let scene = lost_elsewhere(&[ParentClosePolicy::Terminate; 20], 100).await;
+    let mut ended = 0;
+    for number in 0..20 {
+        ended += u32::from(is_ended(&scene.execution(&format!("child-{number}")).await));
+    }
+    assert!((1..20).contains(&ended), "{ended}");
 }
 
 #[tokio::test]

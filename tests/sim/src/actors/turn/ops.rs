@@ -216,7 +216,6 @@ impl RunningTurn<'_> {
             }
             self.maybe_fall_silent()?;
             let again = unknown.iter().filter(|name| self.last(name).is_some()).cloned().collect();
-            self.process.revive(&self.execution, again).await?;
             let label = Nonce::from_bytes([u8::try_from(number).unwrap_or(0); Nonce::LEN]);
             // In a run that begins with another run's results, some steps may have ended already: they never mark their
             // place.
@@ -236,7 +235,7 @@ impl RunningTurn<'_> {
                     (step.timeouts, step.flow.rate) = (Timeouts::default(), None);
                 }
             }
-            self.process.start_remote(&self.turn, &self.execution, steps).await?;
+            self.process.start_remote(&self.turn, &self.execution, steps, again).await?;
             for name in unknown {
                 self.push(Happened::Remote { name });
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::execution::ExecutionOutcome;
 use tickover_core::execution::command::Command;
-use tickover_core::execution::journal::{Entry, Happened, PAGE_WORKFLOW, StepOutcome};
+use tickover_core::execution::journal::{Entry, Happened, PAGE_WORKFLOW, StepOutcome, is_after_failure};
 use tickover_core::id::StepName;
 use tickover_service::executions::remote_id;
 
@@ -21,6 +21,7 @@ pub(super) fn of_run(stories: &Stories<'_>) -> Vec<Violation> {
             let [before, after] = pair else { continue };
             violations.extend(the_same_work_has_the_same_identity(before, after));
             violations.extend(a_completed_child_is_kept(before, after, stories));
+            violations.extend(what_the_end_has_ended_runs_again(before, after));
         }
     }
     violations
@@ -58,6 +59,33 @@ fn what_is_reopened_runs_again(steps: &[Step<'_>], stories: &Stories<'_>) -> Vec
         }
     }
     violations
+}
+
+/// What was open when the execution ended would have that end as its outcome: it runs again with the step that is retried.
+fn what_the_end_has_ended_runs_again(before: &Step<'_>, after: &Step<'_>) -> Option<Violation> {
+    let Command::RetryStep { name: step, .. } = &after.ruling?.command else { return None };
+    if before.after.closed().is_none() || after.after.closed().is_some() || is_after_failure(step) {
+        return None;
+    }
+    let mut open: BTreeSet<&StepName> = BTreeSet::new();
+    for entry in after.journal.iter().flatten() {
+        match &entry.what {
+            Happened::Remote { name } if !is_after_failure(name) => {
+                open.insert(name);
+            }
+            Happened::Step { name, .. } | Happened::Reopened { name, .. } => {
+                open.remove(name);
+            }
+            _ => {}
+        }
+    }
+    (!open.is_empty()).then(|| {
+        found(
+            Invariant::Again,
+            after,
+            format!("{step} runs again, and {open:?} stay as the end has left them"),
+        )
+    })
 }
 
 fn is_start_of(entry: &Entry, step: &StepName) -> bool {

@@ -191,6 +191,12 @@ pub(super) fn ended(text: &str) -> Entry {
     entry(Happened::Step { name: name(text), outcome, attempts: None, expired: None, errors: vec![] })
 }
 
+/// The end of a remote step for which the code no longer waited.
+pub(super) fn cancelled(text: &str) -> Entry {
+    let (name, outcome) = (name(text), StepOutcome::Cancelled);
+    entry(Happened::Step { name, outcome, attempts: None, expired: None, errors: vec![] })
+}
+
 /// The end of a wait by an event of that name.
 pub(super) fn waited(text: &str, of: &str) -> Entry {
     entry(Happened::Waited { name: name(text), event: Some(event(of)) })

@@ -74,6 +74,20 @@ fn a_journal_has_no_more_entries_than_the_limit_but_its_run_can_always_end() {
 }
 
 #[test]
+fn nothing_runs_again_in_a_journal_that_has_no_space_for_it() {
+    let ended = |entries: usize| {
+        let plan = execution().limited(|limits| limits.journal_entries = 10);
+        let scene = plan.started().start_turn("a").record_entries("a", steps(entries, 10));
+        scene.fail_by_step("a", "charge").at("1h")
+    };
+    let too_many = || Reject::LimitExceeded { limit: "journal_entries", value: 11, maximum: 10 };
+    ended(10).retry_step("charge").refuses(too_many()).changes_nothing().is(Status::Failed);
+    ended(10).restart(steps(10, 10)).refuses(too_many()).changes_nothing().is(Status::Failed);
+    ended(9).retry_step("charge").replies(Reply::Changed { changed: true });
+    ended(9).restart(steps(9, 10)).replies(Reply::Changed { changed: true });
+}
+
+#[test]
 fn no_more_steps_are_open_at_once_than_the_limit_allows() {
     let plan = execution().limited(|limits| limits.open_steps = 2);
     let scene = plan.started().start_turn("a").record_entries("a", vec![remote("one"), remote("two")]);

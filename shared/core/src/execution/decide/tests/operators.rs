@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::payload::{BlobRef, Json, Payload};
 
 use super::super::restart::CLEANED_UP;
-use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t};
+use super::fixture::{Scene, blob, cancelled, child, done, done_aside, ended, execution, remote, t};
 use super::lifecycle::{SPENT, TAKEN};
 
 const CHANGED: Reply = Reply::Changed { changed: true };
@@ -254,6 +254,24 @@ fn what_the_end_of_the_execution_has_ended_runs_again_with_the_step() {
     let again: Vec<_> = scene.journal().iter().filter_map(reopened).collect();
     assert_eq!(again, ["charge[0]", "order-8", "charge[1]"]);
     scene.retry_step("charge[1]").replies(UNCHANGED).changes_nothing();
+}
+
+#[test]
+fn what_the_end_of_its_code_has_ended_runs_again_with_a_step_and_not_what_ended_before() {
+    let failed = || {
+        let remotes = ["lost", "charge[0]", "charge[1]", "on_failure:refund"].map(remote);
+        let before = [cancelled("lost"), ended("charge[1]"), cancelled("charge[0]")];
+        let after = [child("order-8"), cancelled("on_failure:refund"), done("undo:charge", "1")];
+        let entries = remotes.into_iter().chain(before).chain(after).collect();
+        let scene = execution().started().start_turn("a").record_entries("a", entries);
+        scene.fail_by_step("a", "charge[1]").finish().has_ended().at("1h")
+    };
+    let again = |scene: &Scene| scene.journal().iter().filter_map(reopened).collect::<Vec<_>>();
+    let retried = failed().retry_step("charge[1]").replies(CHANGED);
+    assert_eq!(again(&retried), ["order-8", "charge[0]", "charge[1]"]);
+    assert_eq!(retried.record().open_steps, 0);
+    assert_eq!(again(&failed().retry_step("on_failure:refund")), ["on_failure:refund"]);
+    assert_eq!(again(&failed().retry_step("undo:charge")), ["undo:charge"]);
 }
 
 fn reopened(entry: &Entry) -> Option<String> {
