@@ -224,8 +224,6 @@ bugs! {
     BurstUnbounded, "burst-unbounded", Single;
     /// A start is reserved as if no other one had been.
     StartsForgotten, "starts-forgotten", Rates;
-    /// Who comes gets a start behind all that are reserved for later.
-    StartBehindAll, "start-behind-all", Rates;
     /// A tick that holds the hints of sleeps until whole seconds remain forgets them.
     HeldHintForgotten, "held-hint-forgotten", Timeliness;
     /// A tick never looks again at a sleep whose hint it has sent.

@@ -116,7 +116,6 @@ pub fn decide_execution(
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
         | Bug::StartsForgotten
-        | Bug::StartBehindAll
         | Bug::StartWithoutCondition
         | Bug::LateStartCounts
         | Bug::HeldHintForgotten

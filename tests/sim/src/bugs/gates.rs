@@ -139,7 +139,5 @@ pub fn reserve_start(
     if bug == Some(Bug::StartsForgotten) {
         gate.rate = None;
     }
-    // As if it were scheduled now.
-    let first = first && bug != Some(Bug::StartBehindAll);
     gate::reserve_start(gate, asked, first, now)
 }

@@ -146,7 +146,6 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::FirstOfBurstRuns
         | Bug::BurstUnbounded
         | Bug::StartsForgotten
-        | Bug::StartBehindAll
         | Bug::StartWithoutCondition
         | Bug::ItemsKeptForEver
         | Bug::ClaimedTurnsNotRecorded

@@ -148,7 +148,10 @@ impl Lines<'_> {
                     && !has_place(gate, waiter)
                     && !gate.is_absent(waiter.branch.mark(), at)
                     && !self.paused.contains(&waiter.branch.queue)
-                    && others.iter().all(|other| self.gates.get(other).is_none_or(is_free))
+                    // Whoever was called at another key has been told.
+                    && others.iter().filter_map(|other| self.gates.get(other)).all(|other| {
+                        is_free(other) && !has_place(other, waiter)
+                    })
             };
             // Those that are called come before those that are found to be lost.
             let come = self.waiting.values().filter(can_come);

@@ -459,11 +459,6 @@ fn a_start_that_is_reserved_twice_is_caught() {
 }
 
 #[test]
-fn a_start_behind_all_that_are_reserved_for_later_is_caught() {
-    is_caught(Bug::StartBehindAll);
-}
-
-#[test]
 fn a_start_that_is_written_without_its_condition_is_caught() {
     is_caught(Bug::StartWithoutCondition);
 }
