@@ -42,6 +42,9 @@ pub use operate::{LimitHolder, LimitView, WaitsAt};
 /// The shortest bound of the wait before a change is tried again because others write the same key.
 const CONFLICT_WAIT: Millis = Millis::new(4);
 
+/// Most of those called in vain at whose homes one look of a tick looks.
+const IN_VAIN_MAX: usize = 50;
+
 /// What is done at a key.
 enum Act<'a> {
     Take(&'a Take),
@@ -65,6 +68,9 @@ enum Act<'a> {
         before: u64,
         /// The mark of its branch, if it has come: its workers aren't absent.
         came: Option<u32>,
+        /// The mark of its branch, if it doesn't wait any more. It may have been called in vain, and its messages lead to nothing
+        /// now. The next of its branch may be called at once: its workers would find nothing else.
+        left: Option<u32>,
     },
     /// Starts are to be spread by the key's rate: before those that are reserved for later, or after them.
     Reserve {
@@ -222,7 +228,7 @@ impl Service {
             let of_patrol = before.as_ref().filter(|_| matches!(act, Act::Patrol));
             let late =
                 of_patrol.iter().flat_map(|before| before.holders.iter().filter(|one| one.is_late(now)));
-            let in_vain = late.map(|one| one.owner.clone()).collect();
+            let in_vain = late.map(|one| one.owner.clone()).take(IN_VAIN_MAX).collect();
             self.relieve(id, found.relieved_by(&called), in_vain).await;
             self.wait_again(found.lost).await;
             // A request may have raised the limit, or come from a queue that was called in vain: others of it wait. Or a
@@ -250,8 +256,11 @@ impl Service {
                 self.rules.free_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
-            Act::Withdraw { owner, incarnation, before, came } => {
+            Act::Withdraw { owner, incarnation, before, came, left } => {
                 gate.absent.retain(|one| Some(one.branch) != *came);
+                if let Some(absent) = gate.absent.iter_mut().find(|one| Some(one.branch) == *left) {
+                    absent.until = absent.until.min(now);
+                }
                 self.rules.withdraw_place(gate, owner, *incarnation, *before);
                 Done::Found(true)
             }
@@ -294,9 +303,7 @@ impl Service {
         let (incarnation, before) = (*incarnation, *before);
         for gated in gates {
             let act = match waited {
-                // If it was called in vain, its message leads to nothing now. The next one of its queue is called instead, or its
-                // workers would wait until the queue isn't absent any more.
-                Some(_) => Act::Withdraw { owner, incarnation, before, came: *waited },
+                Some(mark) => Act::Withdraw { owner, incarnation, before, came: None, left: Some(*mark) },
                 None => Act::Free { owner, incarnation, before },
             };
             if let Err(error) = self.change_gate(&GateId::from(&gated.key), &gated.text, &act).await {

@@ -174,7 +174,7 @@ pub(super) fn given_up(before: &Execution, after: &Execution, context: &Context<
     let admission = before.admission.as_deref()?;
     let has_closed = before.closed().is_none() && after.closed().is_some();
     let (was_in_line, is_in_line) = (before.parked.in_line().is_some(), after.parked.in_line().is_some());
-    let leaves_line = was_in_line && !is_in_line && after.turn().is_none();
+    let leaves_line = was_in_line && !is_in_line && after.turn().is_none() && admission.held.is_none();
     let is_needed = |paced: &&Paced| paced.start.is_some_and(|start| start.makes_wait(context.now));
     let start = admission.paced.as_ref().filter(|_| has_closed || (is_in_line && !was_in_line));
     let start = start.filter(is_needed).cloned();

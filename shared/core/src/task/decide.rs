@@ -166,7 +166,8 @@ fn freed_places(before: &Task, after: &Task, now: Timestamp) -> Option<Effect> {
     // One that was called, and can't start after all.
     let leaves_line = before.waits_in_line() && after.parked.in_line().is_none() && after.running().is_none();
     let has_ended = after.ended().is_some() && before.ended().is_none();
-    let start = before.paced().filter(|_| has_ended || after.waits_in_line());
+    let waits_without = after.waits_in_line() && before.reserved() != after.reserved();
+    let start = before.paced().filter(|_| has_ended || waits_without);
     let start = start.filter(|paced| paced.start.is_some_and(|start| start.makes_wait(now))).cloned();
     let gates = if gives_up || leaves_line { before.gates().to_vec() } else { vec![] };
     (!gates.is_empty() || start.is_some()).then(|| {

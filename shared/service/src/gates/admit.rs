@@ -167,7 +167,7 @@ impl Service {
             let Some(execution) = current.filter(|execution| !execution.owns_place(mark)) else { continue };
             let owner = Owner::Execution(execution.id.clone());
             let (incarnation, before) = (execution.incarnation, execution.places_from());
-            let act = Act::Withdraw { owner: &owner, incarnation, before, came: None };
+            let act = Act::Withdraw { owner: &owner, incarnation, before, came: None, left: None };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
             if let Err(error) = freed {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %execution.id, %error, "place not given up; a tick will find it");

@@ -204,7 +204,7 @@ impl Service {
                 Some(task) if task.running().is_some() && !(created && task.waits_in_line()) => continue,
                 Some(task) => task.version,
             };
-            let act = Act::Withdraw { owner: &owner, incarnation, before, came: None };
+            let act = Act::Withdraw { owner: &owner, incarnation, before, came: None, left: None };
             let freed = Box::pin(self.change_gate(&GateId::from(&gated.key), &gated.text, &act)).await;
             if let Err(error) = freed {
                 warn_unless_logged!(error; %owner, %error, "place not given up; a tick will find it");

@@ -73,7 +73,7 @@ impl Service {
         }
         let (incarnation, before) = (waiter.incarnation, waiter.position.version);
         let came = Some(waiter.branch.mark());
-        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came };
+        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came, left: None };
         // Its home comes last: whoever looks there then finds the places that it had at the others.
         for gate in waiter.branch.others.iter().chain(std::iter::once(&home)) {
             Box::pin(self.change_gate(gate, "", &withdraw)).await?;
@@ -182,7 +182,8 @@ impl Service {
     }
 
     /// A queue was resumed: looks at the lines in which some of it wait. Nobody called them while it was paused, and the messages
-    /// of those that were called before may be gone. What isn't looked at by `stop_at`, a tick does.
+    /// of those that were called before may be gone. Those of lines that aren't looked at by `stop_at` are
+    /// called by a tick, once they don't count as absent any more.
     pub(crate) async fn look_at_lines_of(
         &self,
         queue: &QueueName,
@@ -213,6 +214,9 @@ impl Service {
         }
         // They may have called it in vain, too.
         for other in &others {
+            if self.now() >= stop_at {
+                break;
+            }
             self.look_by(other, &Act::LookAnew).await;
         }
         Ok(())
@@ -239,7 +243,7 @@ impl Service {
                 if self.now() >= stop_at {
                     let rest = Section { part, after: last, until: None };
                     *self.stopped_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
-                    return Ok(false);
+                    return trouble.map_or(Ok(false), Err);
                 }
                 let next = self.with_retries(|| self.ports.store.next_line(part, last.as_ref())).await?;
                 let Some(gate) = next.filter(|gate| section.has(gate)) else { break };

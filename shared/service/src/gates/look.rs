@@ -299,7 +299,7 @@ impl Service {
             if ready >= look.wanted {
                 // The one that has waited the longest may be of another priority.
                 let Some(of) = priority.filter(|_| look.gate.puts_longest_first()) else { break };
-                (after, ready) = (end_of_stand_ins(of), 0);
+                (after, ready) = (after.max(end_of_stand_ins(of)), 0);
                 if let Some(known) = &mut known {
                     known.retain(|one| one.sort_key() > after);
                 }
@@ -348,8 +348,8 @@ impl Service {
         Ok(true)
     }
 
-    /// The parts of these stand-ins are taken by the next of their branches, if those wait for this key: also if their messages
-    /// were lost, and they were called in vain. If that fails, a tick does it.
+    /// Looks at the homes of stand-ins that were called or can't come, and of those that were called here in vain: the next of
+    /// their branches take their part. If that fails, a tick does it.
     pub(super) fn relieve<'a>(
         &'a self,
         gate: &'a GateId,

@@ -64,8 +64,9 @@ pub struct LimitHolder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsAt {
     pub limit: LimitView,
-    /// Its position in the line, from 1; absent if it is behind all that are counted, isn't in the line yet, or if another
-    /// stands there for it, because the line in which it waits is that of another of its keys.
+    /// Its position in the line, from 1; absent if it is behind all that are counted, the line has more than was read, it
+    /// isn't in the line yet, or if another stands there for it, because the line in which it waits is that of another of its
+    /// keys.
     pub position: Option<usize>,
 }
 
@@ -77,7 +78,7 @@ impl Service {
     }
 
     /// The keys at which tasks or executions wait, each as by itself, and whether there may be more: after 50 of them, or after
-    /// 500 at whose lines was looked, because whoever runs may be in a line too. Each costs three reads.
+    /// 500 at whose lines was looked, because whoever runs may be in a line too. Each costs three reads, and up to ten if many branches wait.
     pub async fn full_keys(&self) -> Result<(Vec<LimitView>, bool), ServiceError> {
         let (mut found, mut looked_at) = (vec![], 0);
         for part in 0..PARTS {
@@ -182,19 +183,18 @@ impl Service {
         Ok(self.line_of(id, WAITING_MAX).await?.map(|(limit, ..)| limit))
     }
 
-    /// The first items of each branch of a line, as many as are asked for at least. Returns as well whether there are more
-    /// branches than were read.
+    /// The first items of each branch of a line, as many as are asked for at least. Returns as well whether the
+    /// line has more than was read.
     async fn first_of_each(&self, id: &GateId, most: usize) -> Result<(Vec<Waiter>, bool), ServiceError> {
-        let (mut found, mut after, mut of_branch) = (Vec::<Waiter>::new(), String::new(), 0);
+        let (mut found, mut after, size) = (Vec::<Waiter>::new(), String::new(), most.min(COUNTED_MAX));
         for _ in 0..LINE_PAGES {
-            let page = self.with_retries(|| self.ports.store.waiters(id, &after, COUNTED_MAX)).await?;
-            let Some(last) = page.last() else { return Ok((found, false)) };
-            let of_last = page.iter().rev().take_while(|one| one.branch == last.branch).count();
-            of_branch = if of_last == page.len() { of_branch + of_last } else { of_last };
+            let page = self.with_retries(|| self.ports.store.waiters(id, &after, size)).await?;
+            let is_last = page.len() < size;
+            found.extend(page);
+            let Some(last) = found.last() else { return Ok((found, false)) };
+            let of_branch = found.iter().rev().take_while(|one| one.branch == last.branch).count();
             let is_enough = of_branch >= most && last.home.is_none();
             after = if is_enough { last.branch.end() } else { last.sort_key() };
-            let is_last = page.len() < COUNTED_MAX;
-            found.extend(page);
             if is_last {
                 return Ok((found, false));
             }
