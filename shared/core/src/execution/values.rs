@@ -142,7 +142,7 @@ impl Values {
         merged
     }
 
-    /// At most so many bytes are in the document.
+    /// How many bytes its values take in the document at most. The version of dropped ones is a few bytes more.
     fn bytes(&self) -> usize {
         self.by_name.iter().map(|(name, value)| bytes(name, &value.value)).sum()
     }

@@ -80,7 +80,8 @@ fn of_version(version: u64, with: &mut Placeholders) -> String {
 ///
 /// - `inc = :incarnation`: it is still the same record, not a later one of the same id;
 /// - `AND ver = :before`: there was no decision since the record that this was decided on (I2);
-/// - `AND non = :replaced`: and that record was written. A hint may be sent before the write whose result it has;
+/// - `AND non = :replaced`: the decision was on what is stored. A hint may be sent before the write of the record that it
+///   has, and another write may have made that version;
 /// - `AND v = :format`: and no newer build has rewritten it in a format that this one doesn't know;
 /// - `AND due_at <= :latest`, where given: a tick may have moved it later meanwhile, which leaves the version as it is;
 ///   then the instant that this write creates would be found too late (I4);

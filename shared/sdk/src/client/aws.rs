@@ -162,7 +162,8 @@ impl fmt::Debug for Aws {
     }
 }
 
-/// A service's address from `AWS_ENDPOINT_URL_SSM`, `AWS_ENDPOINT_URL` or the profile, as the SDK's own clients read it.
+/// A service's address from its own variable (such as `AWS_ENDPOINT_URL_SSM`), `AWS_ENDPOINT_URL` or the profile, as the
+/// SDK's own clients read it.
 fn endpoint(config: &SdkConfig, service: &str) -> Option<String> {
     let key = ServiceConfigKey::builder().service_id(service).env("AWS_ENDPOINT_URL").profile("endpoint_url");
     let own = config.service_config().zip(key.build().ok()).and_then(|(found, key)| found.load_config(key));

@@ -182,8 +182,8 @@ impl Service {
     }
 
     /// A queue was resumed: looks at the lines in which some of it wait. Nobody called them while it was paused, and the messages
-    /// of those that were called before may be gone. Those of lines that aren't looked at by `stop_at` are
-    /// called by a tick, once they don't count as absent any more.
+    /// of those that were called before may be gone. In lines that aren't looked at by `stop_at`, a tick calls them once they
+    /// don't count as absent any more.
     pub(crate) async fn look_at_lines_of(
         &self,
         queue: &QueueName,
