@@ -3,6 +3,7 @@
 mod apart;
 mod dead;
 mod elsewhere;
+mod full;
 mod hinted;
 mod messages;
 mod together;

@@ -19,6 +19,7 @@ mod tests;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::join;
 use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::DueReply;
 use tickover_core::flow::Priority;
@@ -124,11 +125,13 @@ impl Service {
     ) -> Result<TickReport, ServiceError> {
         let (until, service) = (self.now(), self.with_short_timeouts());
         let job = Job::new(until, slot_end(scheduled_at, until), stop_at, Reach::Share);
-        let reports: Vec<Result<TickReport, ServiceError>> = stream::iter(self.shards_shuffled())
+        let sweeps = stream::iter(self.shards_shuffled())
             .map(|shard| service.tick_shard(shard, &job))
             .buffer_unordered(SHARDS_AT_ONCE)
-            .collect()
-            .await;
+            .collect::<Vec<Result<TickReport, ServiceError>>>();
+        // At the same time: a backlog that takes the whole of the tick must not keep it from the lines. Boxed, because the
+        // future of each tick would contain all of this.
+        let (reports, patrol) = join(sweeps, Box::pin(service.patrol_lines(stop_at))).await;
         // One shard's error must not hide the results of the others, but it is returned.
         let mut total = TickReport::default();
         let mut trouble = None;
@@ -138,8 +141,7 @@ impl Service {
                 Err(error) => trouble = Some(error),
             }
         }
-        // Boxed, because the future of each tick would contain all of this.
-        match Box::pin(service.patrol_lines(stop_at)).await {
+        match patrol {
             Ok(finished) => total.out_of_time |= !finished,
             Err(error) => trouble = Some(error),
         }

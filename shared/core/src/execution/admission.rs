@@ -138,6 +138,14 @@ impl Execution {
         }
     }
 
+    /// Whether nothing but places at its keys may be missing for its next turn to start.
+    pub fn may_need_places(&self, now: Timestamp) -> bool {
+        let is_ready = matches!(&self.state, ExecutionState::Pending(ready) if self.is_ready(ready, now));
+        let may_start = is_ready && self.parked.is_no() && !self.needs_operator() && !self.cancel_requested;
+        let lacks = |admission: &Admission| admission.lacks_places(None, self.version, now);
+        may_start && self.admission.as_deref().is_some_and(lacks)
+    }
+
     /// The mark with which a turn takes its places: that of the places that it has.
     pub fn place_mark(&self) -> u32 {
         let held = self.admission.as_deref().and_then(|admission| admission.held);

@@ -43,7 +43,8 @@ impl Service {
         Ok(())
     }
 
-    async fn try_to_notify(&self, parent: &Parent) -> Result<(), ServiceError> {
+    /// The same; the caller learns of a failure.
+    pub(super) async fn try_to_notify(&self, parent: &Parent) -> Result<(), ServiceError> {
         if !self.is_last_of_its_join(parent).await? {
             return Ok(());
         }

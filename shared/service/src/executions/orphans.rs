@@ -74,6 +74,11 @@ impl Service {
         Ok(MayStart::Ended(decision))
     }
 
+    /// Whether an execution, as it was found, goes on as this parent: it neither is over nor paused.
+    pub(crate) fn runs_on(parent: &Parent, found: Option<&Execution>) -> bool {
+        ParentState::of(parent, found) == ParentState::Open
+    }
+
     /// Unparks a task that was put on hold, if its execution was resumed meanwhile: that call may have come too early to
     /// find the task on hold.
     pub(crate) async fn unpark_if_resumed(&self, task: &Task) -> Result<(), ServiceError> {

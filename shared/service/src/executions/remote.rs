@@ -3,8 +3,6 @@
 //! A remote step is a task like any other. Its id follows from the execution, the run and the step's name, so that a
 //! second start has no effect.
 
-use std::collections::BTreeMap;
-
 use std::collections::BTreeSet;
 
 use base64::Engine as _;
@@ -88,8 +86,8 @@ impl Service {
         let (mut ready, mut begun) = (Vec::with_capacity(steps.len()), Begun::default());
         // Each is asked once: an answer that doesn't come takes its time, and steps wait behind each other here.
         let mut silent = BTreeSet::new();
-        // The joins that one of them is missing from.
-        let mut short = Vec::new();
+        // Those that can't be started, with their slots of a join.
+        let mut refused = Vec::new();
         for step in steps {
             if silent.contains(&step.queue) {
                 continue;
@@ -97,47 +95,49 @@ impl Service {
             let (name, queue, slot) = (step.name.clone(), step.queue.clone(), step.slot);
             match self.completed_step(&own_keys, step).await {
                 Ok(step) => ready.push(step),
-                Err(ServiceError::Rejected(reject)) => {
-                    begun.refused.push((name, reject));
-                    short.extend(slot.map(|slot| (slot.label, slot.item)));
-                }
+                Err(ServiceError::Rejected(reject)) => refused.push((name, slot, reject)),
                 Err(error) => {
                     begun.error = Some(error);
                     silent.insert(queue);
                 }
             }
         }
-        for step in &mut ready {
-            // Such a join is never full, so each of its other steps notifies the execution.
-            step.slot = step.slot.filter(|slot| !short.contains(&(slot.label, slot.item)));
-        }
-        let (mut in_line, mut known) = (Vec::with_capacity(ready.len()), BTreeMap::new());
-        for step in &ready {
-            let needed = recorded(&step.flow, None).gates;
-            // If a key can't be read, the claim finds out.
-            in_line.push(Box::pin(self.lacks_place(&needed, &mut known)).await.unwrap_or(false));
-        }
+        let needed: Vec<_> = ready.iter().map(|step| recorded(&step.flow, None).gates).collect();
+        let gates = Box::pin(self.read_gates(needed.iter().flatten())).await;
+        let now = self.now();
+        let in_line: Vec<bool> = needed.iter().map(|needed| gates.lack_place(needed, now)).collect();
         let starts = self.starts_of(execution, &ready, &in_line).await;
         let steps = ready.into_iter().zip(in_line).zip(starts);
         let ended: Vec<_> = stream::iter(steps)
             .map(|((step, in_line), start)| async move {
-                (step.name.clone(), self.start_one(execution, step, in_line, start).await)
+                let (name, slot) = (step.name.clone(), step.slot);
+                (name, slot, self.start_one(execution, step, in_line, start).await)
             })
             .buffered(AT_ONCE)
             .collect()
             .await;
         let mut effects = Vec::new();
-        for (name, one) in ended {
+        for (name, slot, one) in ended {
             match one {
                 Ok(more) => {
                     effects.extend(more);
                     begun.names.push(name);
                 }
-                Err(ServiceError::Rejected(reject)) => begun.refused.push((name, reject)),
+                Err(ServiceError::Rejected(reject)) => refused.push((name, slot, reject)),
                 Err(error) => begun.error = Some(error),
             }
         }
         self.publish(effects).await;
+        for (name, slot, reject) in refused {
+            // No task of its will mark its slot, and the join of the others would never be full.
+            if slot.is_some() {
+                let parent = Parent { step: Some(name.clone()), slot, ..Parent::of(execution) };
+                if let Err(error) = self.try_to_notify(&parent).await {
+                    begun.error = Some(error);
+                }
+            }
+            begun.refused.push((name, reject));
+        }
         begun
     }
 

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use sha2::{Digest as _, Sha256};
 use tickover_core::error::Reject;
 use tickover_core::execution::Execution;
@@ -92,11 +90,10 @@ impl Service {
         };
         // A delayed execution reserves its start at its first turn: the rule of a rate keeps one instant and no gaps.
         let begins = request.delay.is_zero();
-        // If a key can't be read, the first turn finds out.
         let in_line = begins && !request.flow.concurrency.is_empty() && {
-            let gates = recorded(&request.flow, None).gates;
+            let needed = recorded(&request.flow, None).gates;
             // Boxed, because the future of each caller would contain all of this, and few executions have a limit.
-            Box::pin(self.lacks_place(&gates, &mut BTreeMap::new())).await.unwrap_or(false)
+            Box::pin(self.read_gates(needed.iter())).await.lack_place(&needed, self.now())
         };
         // Nor does one that begins in a line: its start would be lost there.
         let rate = request.flow.rate.clone().filter(|_| begins && !in_line);

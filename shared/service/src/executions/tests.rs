@@ -4,6 +4,7 @@
 mod admitted;
 mod chains;
 mod deaths;
+mod joins;
 mod missed;
 pub(crate) mod mortal;
 mod pauses;

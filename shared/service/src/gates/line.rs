@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
 use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
@@ -30,8 +31,22 @@ pub(super) const WRITTEN_WITHIN: Millis = Millis::from_secs(600);
 /// have been taken for left over. Less than half of that time.
 const LATE: Millis = Millis::from_secs(120);
 
+/// How many gates are read at once.
+const AT_ONCE: usize = 16;
+
 /// Most branches of the queue whose other keys are looked at, in each line, when it is resumed.
 const BRANCHES_MAX: usize = 20;
+
+/// Gates as they were a moment ago.
+pub(crate) struct ReadGates(BTreeMap<GateId, Gate>);
+
+impl ReadGates {
+    /// Whether one of these keys has no place, so that whoever needs one at each of them may as well begin in the line.
+    pub(crate) fn lack_place(&self, gates: &[Gated], now: Timestamp) -> bool {
+        let gate = |gated: &Gated| self.0.get(&GateId::from(&gated.key));
+        gates.iter().any(|gated| gate(gated).is_some_and(|gate| gate.is_full(gated.limit, now)))
+    }
+}
 
 /// Keys of a part of the store at whose lines a tick has to look.
 #[derive(Debug)]
@@ -92,24 +107,15 @@ impl Service {
         }
     }
 
-    /// Whether one of these keys has no place, so that whoever needs one at each of them may as well begin in the line.
-    pub(crate) async fn lacks_place(
-        &self,
-        gates: &[Gated],
-        known: &mut BTreeMap<GateId, Option<Gate>>,
-    ) -> Result<bool, ServiceError> {
-        for gated in gates {
-            let id = GateId::from(&gated.key);
-            if !known.contains_key(&id) {
-                let gate = self.with_retries(|| self.ports.store.gate(&id)).await?;
-                known.insert(id.clone(), gate);
-            }
-            let now = self.now();
-            if known.get(&id).and_then(Option::as_ref).is_some_and(|gate| gate.is_full(gated.limit, now)) {
-                return Ok(true);
-            }
+    /// Reads the gates of some keys. A key that can't be read has places, as far as is known: the claims find out.
+    pub(crate) async fn read_gates<'a>(&self, needed: impl Iterator<Item = &'a Gated>) -> ReadGates {
+        let ids: BTreeSet<GateId> = needed.map(|gated| GateId::from(&gated.key)).collect();
+        let mut reads = Vec::with_capacity(ids.len());
+        for id in ids {
+            reads.push(async move { self.with_retries(|| self.ports.store.gate(&id)).await }.boxed());
         }
-        Ok(false)
+        let found: Vec<_> = stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        ReadGates(found.into_iter().flatten().flatten().map(|gate| (gate.id.clone(), gate)).collect())
     }
 
     /// Tasks that ran and whose workers were lost wait in the line from now on, as others do.

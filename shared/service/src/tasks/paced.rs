@@ -4,8 +4,6 @@
 //! the start of a delayed task would push all later ones behind it: that is reserved at its claim, and so is the start of
 //! each retry. If a process dies between the reservation and the record, one start is left out.
 
-use std::collections::BTreeMap;
-
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Paced, Rate};
 use tickover_core::id::TaskId;
@@ -50,12 +48,13 @@ impl Service {
         }
     }
 
-    /// If a key can't be read, the claims of its tasks find out.
     async fn find_full(&self, requests: impl Iterator<Item = &mut ScheduleRequest>) {
-        let mut known = BTreeMap::new();
-        for request in requests {
-            let needed = recorded(&request.flow, None).gates;
-            request.asked.in_line = self.lacks_place(&needed, &mut known).await.unwrap_or(false);
+        let mut requests: Vec<_> =
+            requests.map(|request| (recorded(&request.flow, None).gates, request)).collect();
+        let gates = self.read_gates(requests.iter().flat_map(|(needed, _)| needed)).await;
+        let now = self.now();
+        for (needed, request) in &mut requests {
+            request.asked.in_line = gates.lack_place(needed, now);
         }
     }
 

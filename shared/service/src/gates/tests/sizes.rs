@@ -1,6 +1,13 @@
 //! Lines and gates as long as users have them.
 
+use futures::future::join_all;
+use tickover_core::execution::journal::{Entry, Happened};
+use tickover_core::id::WorkflowName;
+use tickover_core::timeout::LifeTimeout;
+
 use super::*;
+use crate::executions::tests::scene::{id, remote_step};
+use crate::executions::{RemoteStep, StartRequest, Work};
 
 /// The longest time for which a free place waits for somebody who can come.
 const SOON: Millis = Millis::from_secs(2);
@@ -201,4 +208,74 @@ async fn a_claim_spends_a_tenth_of_a_second_on_a_full_key_and_one_behind_twenty_
     assert_eq!(claimed.task.id, plain);
     // A millisecond for each that is ahead.
     assert!(scene.now().since(began_at) <= Millis::from_secs(20), "{}", scene.now().since(began_at));
+}
+
+#[tokio::test]
+async fn a_task_is_found_behind_two_thousand_executions_and_as_many_steps_of_a_full_key() {
+    let scene = Scene::new();
+    let turn = scene.started("parent", None).await;
+    let names = scene
+        .service
+        .start_remote(
+            &turn.execution,
+            (0..2_000).map(|nth| RemoteStep { flow: one().flow, ..remote_step(nth) }).collect(),
+        )
+        .await
+        .all()
+        .unwrap();
+    let at = scene.now();
+    scene
+        .suspend(&turn, names.into_iter().map(|name| Entry { at, what: Happened::Remote { name } }).collect())
+        .await;
+    let workflow = WorkflowName::parse("orders").unwrap();
+    let starts = (0..2_000).map(|nth| StartRequest {
+        id: Some(id(&format!("e-{nth}"))),
+        flow: Box::new(one().flow),
+        ..StartRequest::new(workflow.clone(), queue("work"))
+    });
+    join_all(starts.map(|start| scene.service.start(start)))
+        .await
+        .into_iter()
+        .for_each(|one| drop(one.unwrap()));
+    let plain = scene.add(on("work", needing(&[]))).await;
+    let next = async || scene.service.next_work(&queue("work"), &request()).await.unwrap().pop();
+    assert!(matches!(next().await, Some(Work::Task(step)) if step.task.parent.is_some()));
+    scene.slow_store(CALL_MS);
+    let began_at = scene.now();
+    let task = loop {
+        let asked_at = scene.now();
+        let found = next().await;
+        let took = scene.now().since(asked_at);
+        assert!(took <= IN_VAIN.saturating_add(Millis::new(4 * CALL_MS)), "{took}");
+        match found {
+            Some(Work::Task(task)) => break task,
+            Some(Work::Turn(turn)) => panic!("{turn:?}"),
+            None => {}
+        }
+    };
+    assert_eq!(task.task.id, plain);
+    assert_eq!(scene.line_of("customer").await.len(), 3_999);
+    assert!(scene.now().since(began_at) <= Millis::from_secs(4), "{}", scene.now().since(began_at));
+}
+
+#[tokio::test]
+async fn a_backlog_that_takes_the_whole_tick_keeps_it_from_no_line() {
+    let scene = Scene::new();
+    scene.add(one()).await;
+    let running = scene.claims().await.unwrap();
+    let waits = scene.add(one()).await;
+    let ends = LifeTimeout { after: Millis::from_secs(30), is_error: true };
+    let timeouts = Timeouts { schedule_to_close: Some(ends), ..Timeouts::default() };
+    scene.add_all(400, &on("night", ScheduleRequest { timeouts, ..needing(&[]) })).await;
+    // It ends, and its process dies before it gives its place up.
+    scene.crash_after(1);
+    scene.service.complete(&running.task.id, &running.token, None).await.unwrap_err();
+    scene.crash_after(NEVER);
+    scene.advance(60);
+    scene.slow(10);
+    let now = scene.now();
+    let report = scene.service.tick(now, now.plus(Millis::from_secs(1))).await.unwrap();
+    scene.slow(0);
+    assert!(report.out_of_time, "{report:?}");
+    assert_eq!(scene.claims().await.unwrap().task.id, waits);
 }
