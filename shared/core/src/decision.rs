@@ -7,7 +7,7 @@ use crate::execution::Execution;
 use crate::execution::journal::{Segment, SegmentKey};
 use crate::execution::message::TurnHint;
 use crate::flow::{Gated, Paced};
-use crate::gate::Waiter;
+use crate::gate::{AskedLimit, Waiter};
 use crate::id::{BlobId, EventId, ExecutionId, Fingerprint, GateId, Incarnation, Owner, QueueName};
 use crate::parent::Parent;
 use crate::payload::{BlobRef, Json};
@@ -269,7 +269,7 @@ pub enum Effect {
     /// Notifies an execution that one of its remote steps or children has ended.
     NotifyParent(Parent),
     /// Looks at a key for one that has just come to its line: a place may have become free meanwhile.
-    CameToLine { gate: GateId, waiter: Box<Waiter> },
+    CameToLine { gate: GateId, waiter: Box<Waiter>, limit: AskedLimit },
     /// Gives up what a task or an execution has at its keys.
     FreePlaces(Box<FreePlaces>),
 }

@@ -35,8 +35,8 @@ pub use extend::{extend, free, withdraw};
 pub use line::{Branch, Position, Waiter, Waiting};
 pub use offer::{Absent, Candidate, offer};
 pub use pace::{
-    AskedStart, BEGINS_WITHIN, Pacing, confirm_start, give_start_back, next_start, pacing, reserve_start,
-    reset_rate,
+    AskedStart, BEGINS_WITHIN, Pacing, confirm_start, first_start, give_start_back, next_start, pacing,
+    reserve_start, reset_rate,
 };
 pub use rate::{RateState, Reservation};
 pub use take::{AskedLimit, CALL_KEPT, Take, Taken, take};
@@ -248,16 +248,16 @@ impl Gate {
     }
 
     /// The limit of the task that was scheduled last counts.
-    fn note_limit(&mut self, asked: AskedLimit) {
+    pub fn note_limit(&mut self, asked: AskedLimit) {
         let AskedLimit { limit, asked_at } = asked;
         if self.asked_at.is_none_or(|at| at <= asked_at) && self.limit != Some(limit) {
             (self.limit, self.asked_at) = (Some(limit), Some(asked_at));
         }
     }
 
-    /// Whether it has no place now for one that asks for this limit.
+    /// Whether it has no place now for one that asks for this limit. Who comes to a worker gets that of a late offer.
     pub fn is_full(&self, asked: NonZeroU16, now: Timestamp) -> bool {
-        let taken = self.holders.iter().filter(|one| one.until > now).count();
+        let taken = self.holders.iter().filter(|one| one.until > now && !one.is_late(now)).count();
         taken >= usize::from(self.pinned.unwrap_or(asked).get())
     }
 

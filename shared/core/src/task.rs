@@ -448,6 +448,7 @@ impl Task {
             priority: self.priority(),
             requires: self.flow.as_deref().map_or(&[], |flow| &flow.requires),
             gates: self.gates(),
+            created_at: self.created_at,
             position: self.parked.in_line(),
         }
     }
@@ -469,12 +470,8 @@ impl Task {
 
     /// From when on its hint is for workers, if a hint should be in its queue or on the way to it.
     pub fn hint_at(&self) -> Option<Timestamp> {
-        match &self.state {
-            State::Pending(pending) if !pending.hint_later && self.parked.is_no() => {
-                Some(pending.available_at)
-            }
-            State::Pending(_) | State::Running(_) | State::Ended(_) => None,
-        }
+        let State::Pending(pending) = &self.state else { return None };
+        (!pending.hint_later && self.parked.is_no()).then_some(pending.available_at)
     }
 
     /// Whether its retention has passed, so that readers don't see it.

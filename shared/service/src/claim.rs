@@ -398,6 +398,10 @@ impl Service {
                 self.give_up_places(&id, None, &mut places).await;
                 return Ok(None);
             };
+            if paused && reply == ClaimReply::Parked && current.waits_in_line() {
+                // Boxed, for the same reason as below.
+                Box::pin(self.passes_on(&current.waiting())).await?;
+            }
             if held && reply == ClaimReply::Parked {
                 // Boxed, because the future of each claim would contain all of this, and few executions are paused.
                 Box::pin(self.unpark_if_resumed(&current)).await?;

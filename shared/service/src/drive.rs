@@ -288,8 +288,8 @@ impl Service {
         for effect in effects {
             match effect {
                 Effect::Dispatch { .. } | Effect::Timer(_) | Effect::Turn { .. } => messages.push(effect),
-                Effect::CameToLine { gate, waiter } => {
-                    lines.entry(gate).or_insert_with(Vec::new).push(*waiter);
+                Effect::CameToLine { gate, waiter, limit } => {
+                    lines.entry(gate).or_insert_with(Vec::new).push((*waiter, limit));
                 }
                 Effect::FreePlaces(freed) => freed_places.push(freed),
                 Effect::NotifyParent(parent) => parents.push(parent),

@@ -20,7 +20,9 @@ use tickover_core::decision::{Condition, FreePlaces, Write};
 use tickover_core::duration::Millis;
 use tickover_core::error::Reject;
 use tickover_core::flow::Gated;
-use tickover_core::gate::{self, AskedStart, GRACE, Gate, Places, Reservation, Take, Taken, version_mark};
+use tickover_core::gate::{
+    self, AskedLimit, AskedStart, GRACE, Gate, Places, Reservation, Take, Taken, version_mark,
+};
 use tickover_core::id::{GateId, Incarnation, LeaseId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
@@ -82,7 +84,11 @@ enum Act<'a> {
     /// An operator has all starts of the key forgotten.
     ResetRate,
     /// Some have come to its line, and perhaps a place has become free. The look begins at this branch: that of who came.
-    Look(&'a str),
+    Look {
+        from: &'a str,
+        /// The limit that the last of them was scheduled with.
+        asked: Option<AskedLimit>,
+    },
     /// A queue was resumed: the same, and who was called in vain, or just before the pause, is called again.
     LookAnew,
     /// A tick looks at it, because it has a line.
@@ -94,6 +100,27 @@ enum Act<'a> {
 }
 
 impl Act<'_> {
+    /// Looks at the whole line.
+    const LOOK: Self = Self::Look { from: "", asked: None };
+
+    /// Whether offers to which nobody came go on to others: those who have come now, or whom a tick finds.
+    const fn withdraws_late_calls(&self) -> bool {
+        match self {
+            Self::Look { from, .. } => !from.is_empty(),
+            Self::Patrol => true,
+            Self::Take(_)
+            | Self::Extend { .. }
+            | Self::Free { .. }
+            | Self::Withdraw { .. }
+            | Self::Reserve { .. }
+            | Self::GiveBack(_)
+            | Self::ResetRate
+            | Self::LookAnew
+            | Self::Pin(_)
+            | Self::Release(_) => false,
+        }
+    }
+
     /// Whether it makes a record that isn't there.
     const fn creates(&self) -> bool {
         match self {
@@ -101,7 +128,7 @@ impl Act<'_> {
             | Self::Extend { .. }
             | Self::Reserve { .. }
             | Self::Pin(Some(_))
-            | Self::Look(_)
+            | Self::Look { .. }
             | Self::LookAnew
             | Self::Patrol => true,
             Self::Free { .. }
@@ -122,7 +149,7 @@ impl Act<'_> {
     /// Whether it offers free places to the line. Where places were free before, whoever can come has been called.
     fn offers(&self, was_full: bool) -> bool {
         match self {
-            Self::Look(_) | Self::LookAnew | Self::Patrol | Self::Withdraw { .. } => true,
+            Self::Look { .. } | Self::LookAnew | Self::Patrol | Self::Withdraw { .. } => true,
             Self::Free { .. } | Self::Pin(_) | Self::Release(_) => was_full,
             Self::Take(_)
             | Self::Extend { .. }
@@ -161,10 +188,10 @@ impl Service {
         let (done, record, mut looks_again) = self.write_gate(id, text, act).await?;
         while looks_again {
             // Whoever came to the line meanwhile may have seen a full key.
-            looks_again = Box::pin(self.write_gate(id, text, &Act::Look(""))).await?.2;
+            looks_again = Box::pin(self.write_gate(id, text, &Act::LOOK)).await?.2;
         }
         // Somebody has come to the line, or leaves it.
-        if matches!(act, Act::Look(_) | Act::Withdraw { .. } | Act::Take(Take { in_line: true, .. }))
+        if matches!(act, Act::Look { .. } | Act::Withdraw { .. } | Act::Take(Take { in_line: true, .. }))
             && let Err(error) = Box::pin(self.measure_line(record.as_ref())).await
         {
             tracing::debug!(key = %id, %error, "line not counted");
@@ -225,9 +252,9 @@ impl Service {
             }
             self.delete_left_over(id, &found.left_over).await;
             let is_cut = found.has_seen_many_in_vain();
-            let of_patrol = before.as_ref().filter(|_| matches!(act, Act::Patrol));
+            let withdrawn = before.as_ref().filter(|_| act.withdraws_late_calls());
             let late =
-                of_patrol.iter().flat_map(|before| before.holders.iter().filter(|one| one.is_late(now)));
+                withdrawn.iter().flat_map(|before| before.holders.iter().filter(|one| one.is_late(now)));
             let in_vain = late.map(|one| one.owner.clone()).take(IN_VAIN_MAX).collect();
             self.relieve(id, found.relieved_by(&called), in_vain).await;
             self.wait_again(found.lost).await;
@@ -240,7 +267,7 @@ impl Service {
                         || before.absent.len() > after_absent
                         || act.comes_uncalled(before)
                 });
-            let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look(_)));
+            let looks_on = has_rest && (!called.is_empty() || !matches!(act, Act::Look { .. }));
             let looks_again = record.is_some() && (looks_on || has_more) || (is_cut && has_rest);
             return Ok((done, record.or(before), looks_again));
         }
@@ -273,7 +300,15 @@ impl Service {
                 gate::reset_rate(gate, now);
                 Done::Found(true)
             }
-            Act::Look(_) => Done::Found(true),
+            Act::Look { asked, .. } => {
+                if act.withdraws_late_calls() {
+                    gate.withdraw_late_calls(now);
+                }
+                if let Some(asked) = asked {
+                    gate.note_limit(*asked);
+                }
+                Done::Found(true)
+            }
             Act::LookAnew => {
                 gate.withdraw_late_calls(now);
                 gate.absent.clear();

@@ -16,6 +16,7 @@ use tickover_core::error::Reject;
 use tickover_core::flow::Priority;
 use tickover_core::id::{Capability, QueueName, TaskKind, WorkflowName};
 use tickover_core::kind::Policies;
+use tickover_core::queue::workers::THERE_FOR;
 use tickover_core::queue::{Mark, QueueRecord};
 use tickover_core::task::{State, Status};
 use tickover_core::time::Timestamp;
@@ -174,6 +175,16 @@ impl Service {
     /// Whether a queue is paused; the answer may be a few seconds old, so many calls cost one read.
     pub async fn is_paused(&self, name: &QueueName) -> Result<bool, ServiceError> {
         Ok(self.record(name).await?.is_some_and(|record| record.paused))
+    }
+
+    /// Whether workers have asked for a queue's work within the last minutes, or have received some, as far as is known.
+    pub(crate) async fn is_served(&self, name: &QueueName) -> Result<bool, ServiceError> {
+        let now = self.now();
+        let is_noted = self.record(name).await?.is_some_and(|record| {
+            let received = record.marks.values().any(|mark| now < mark.noted_at.plus(THERE_FOR));
+            received || record.workers.values().any(|worker| worker.is_there(now))
+        });
+        Ok(is_noted || self.seen.has_any(name, now))
     }
 
     /// The same without a read: what this process has read within the last seconds. If it has read nothing, the queue

@@ -131,11 +131,19 @@ pub(super) fn resumed(queue: &QueueName) -> String {
 /// The limit that holds it back, who has the places, and its position.
 pub(super) fn held_back(waits_at: &WaitsAtView, since: &str) -> String {
     let WaitsAtView { limit, position } = waits_at;
+    let is_full = limit.limit.is_none_or(|most| limit.taken >= usize::from(most));
     let most = limit.limit.map_or_else(String::new, |most| format!(" of {most}"));
     let position = match position {
         Some(position) => format!("it is number {position} of {} that wait", waiting(limit)),
         None => format!("{} wait before it", waiting(limit)),
     };
+    if !is_full {
+        return format!(
+            "it waits for one of the free places of key {:?}{since}; {position}, and it is called once workers of its \
+             queue come",
+            limit.key
+        );
+    }
     let holders: Vec<String> =
         limit.holders.iter().take(HOLDERS_NAMED).map(|holder| holder.owner().to_string()).collect();
     let others = limit.taken.saturating_sub(holders.len());

@@ -119,6 +119,7 @@ impl Execution {
             priority: self.lane.priority,
             requires: &[],
             gates: self.gates(),
+            created_at: self.created_at,
             position: self.parked.in_line(),
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn conclude(execution: &mut Execution, outcome: ExecutionOutcome, con
 }
 
 /// Makes a turn of the `on_failure` or `on_cancel` code pending. Requests to cancel and idle turns before it don't count for
-/// it.
+/// it, nor does a pause: its time would pass, and it would never run.
 fn start_handler(
     execution: &mut Execution,
     outcome: ExecutionOutcome,
@@ -83,6 +83,7 @@ fn start_handler(
 ) {
     execution.failing = Some(Failing { outcome, deadline_at: context.now.plus(budget) });
     execution.cancel_requested = false;
+    execution.paused = false;
     execution.undoes = false;
     make_pending(execution, context.now, context.now);
 }

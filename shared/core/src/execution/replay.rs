@@ -349,6 +349,8 @@ impl Replay {
                     self.open.remove(name);
                     self.order.forget(name);
                 }
+                self.name_states.values_mut().for_each(|name_state| name_state.go_on(entry.at));
+                self.drift.keep(&self.name_states);
             }
             Happened::Waited { name, event } => {
                 let taken = match event {

@@ -20,7 +20,7 @@ use crate::flow::{Gated, Priority};
 use crate::id::{Capability, GateId, Incarnation, Owner, QueueName};
 use crate::time::Timestamp;
 
-use super::Order;
+use super::{AskedLimit, Order};
 
 /// Into how many parts of the store all lines are divided, so that no part has all their writes.
 pub const PARTS: u8 = 4;
@@ -220,6 +220,8 @@ pub struct Waiting<'a> {
     pub priority: Priority,
     pub requires: &'a [Capability],
     pub gates: &'a [Gated],
+    /// When it was scheduled, and with that its limits.
+    pub created_at: Timestamp,
     pub position: Option<Position>,
 }
 
@@ -231,6 +233,19 @@ impl Waiting<'_> {
 
     fn required(&self) -> u32 {
         self.requires.iter().fold(0, |all, one| all ^ digest(one.as_str()))
+    }
+
+    /// The limit that it asks of a key.
+    pub fn asked_limit(&self, gate: &GateId) -> Option<AskedLimit> {
+        let here = self.gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
+        Some(AskedLimit { limit: here.limit, asked_at: self.created_at })
+    }
+
+    /// What it writes to come to its line, and the limit that it asks of that key.
+    fn enters(&self, now: Timestamp) -> Option<(GateId, Waiter, AskedLimit)> {
+        let (gate, waiter) = self.item(now)?;
+        let limit = self.asked_limit(&gate)?;
+        Some((gate, waiter, limit))
     }
 
     /// The key in whose line it waits, and its item there; `None` if it doesn't wait.
@@ -255,7 +270,7 @@ impl Waiting<'_> {
 /// What is written when a record comes to a line or leaves it, and who must be told of it.
 #[derive(Debug, Default)]
 pub(crate) struct Move {
-    entered: Option<(GateId, Waiter)>,
+    entered: Option<(GateId, Waiter, AskedLimit)>,
     left: Option<(GateId, Waiter)>,
 }
 
@@ -266,19 +281,19 @@ impl Move {
         if position == after.position {
             return Self::default();
         }
-        Self { entered: after.item(now), left: before.and_then(|before| before.item(now)) }
+        Self { entered: after.enters(now), left: before.and_then(|before| before.item(now)) }
     }
 
     /// The same position once more, in case its item was lost.
     pub(crate) fn again(waiting: &Waiting<'_>, now: Timestamp) -> Self {
-        Self { entered: waiting.item(now), left: None }
+        Self { entered: waiting.enters(now), left: None }
     }
 
     /// Adds its writes and its effect. The item is there before the record says so, and until the record says otherwise.
     pub(crate) fn add_to(self, writes: &mut Vec<Write>, effects: &mut Vec<Effect>) {
-        if let Some((gate, waiter)) = self.entered {
+        if let Some((gate, waiter, limit)) = self.entered {
             writes.insert(0, enter(gate.clone(), waiter.clone()));
-            effects.push(Effect::CameToLine { gate, waiter: Box::new(waiter) });
+            effects.push(Effect::CameToLine { gate, waiter: Box::new(waiter), limit });
         }
         writes.extend(self.left.map(|(gate, waiter)| Write::DeleteWaiter { gate, waiter }));
     }

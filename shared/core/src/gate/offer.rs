@@ -3,7 +3,8 @@
 //! An offer is a holder like others. Whoever doesn't come within seconds loses it, and still waits in the line: its item
 //! stays until its record says otherwise. If nobody of a queue comes, perhaps no worker reads it. Then the others come
 //! first, and the queue is called ever less often. Its messages wait there, so its tasks come by themselves once there is a
-//! worker.
+//! worker. Those of queues that have workers come before the others; now and then it is the turn of one whose workers
+//! nobody has seen yet.
 
 use std::collections::BTreeSet;
 
@@ -55,6 +56,8 @@ pub struct Candidate {
     pub waiter: Waiter,
     /// The limit that it was scheduled with.
     pub limit: AskedLimit,
+    /// Whether its queue has workers, as far as is known.
+    pub served: bool,
 }
 
 /// Offers the free places to the first of these. Returns those that are to be told.
@@ -64,10 +67,12 @@ pub fn offer(gate: &mut Gate, candidates: &[Candidate], now: Timestamp) -> Vec<W
     line.sort_by_key(|one| {
         let was_absent = gate.absent.iter().any(|absent| absent.branch == one.waiter.branch.mark());
         let order = one.waiter.order();
-        (was_absent, (!longest_first).then_some(order.priority), order.since)
+        // Nor can a key remember all queues that it has called in vain.
+        let comes_later = !longest_first && !one.served;
+        (comes_later, was_absent, (!longest_first).then_some(order.priority), order.since)
     });
     let mut called = vec![];
-    for Candidate { waiter, limit } in line {
+    for Candidate { waiter, limit, .. } in line {
         gate.note_limit(*limit);
         if gate.free() == 0 {
             break;

@@ -63,6 +63,11 @@ pub fn next_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
     gate.pace.map(|pace| rate::reserve(gate.rate.as_ref(), &pace, now).0.start_at)
 }
 
+/// The same for one that comes from a line: it goes before those that are reserved for later.
+pub fn first_start(gate: &Gate, now: Timestamp) -> Option<Timestamp> {
+    gate.pace.map(|pace| rate::reserve_first(gate.rate.as_ref(), &pace, now).0.start_at)
+}
+
 /// Whether a task or an execution may start by the rate of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {

@@ -80,7 +80,8 @@ impl Scene {
         let had = gate.holders.len();
         if offers {
             let can_come = |one: &&Waiter| !gate.is_absent(one.branch.mark(), now);
-            let candidate = |one: &Waiter| Candidate { waiter: one.clone(), limit: asked(self.limit, 0) };
+            let candidate =
+                |one: &Waiter| Candidate { waiter: one.clone(), limit: asked(self.limit, 0), served: true };
             let candidates: Vec<Candidate> = self.items.values().filter(can_come).map(candidate).collect();
             let called = offer(&mut gate, &candidates, now);
             assert_eq!(gate.holders.len(), had + called.len());

@@ -1,6 +1,6 @@
 //! Which workers have asked for a queue's work.
 //!
-//! It is for people only: nothing is decided by it.
+//! It is for people, and for who is called first of those that wait for a place: nothing else is decided by it.
 
 use std::collections::BTreeMap;
 

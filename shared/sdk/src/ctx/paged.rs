@@ -159,7 +159,14 @@ impl Mapped<'_> {
                 running.push(child.map(move |ended| (lane, number, first, ended)));
             }
             let Some((lane, number, first, ended)) = running.next().await else { break };
-            let page = ended.map_err(|error| Error::of_chunk(self.label, number, error))?;
+            let page = match ended {
+                Ok(page) => page,
+                Err(error) => {
+                    drop(running);
+                    self.end(next).await?;
+                    return Err(Error::of_chunk(self.label, number, error));
+                }
+            };
             lost += page.failed;
             if let Some(place) = pages.get_mut(number) {
                 *place = Some(PageOf { first, ..page });

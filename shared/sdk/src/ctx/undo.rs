@@ -99,9 +99,7 @@ impl Ctx {
         if !continues && self.shared.lock().undoing.iter().all(|(_, undoing)| undoing.is_none()) {
             return;
         }
-        let open = self.shared.lock().open_steps();
-        self.shared.lock().losers.extend(open.iter().cloned());
-        join_all(open.into_iter().map(|name| Awaited::new(&self.shared, Ended(name)))).await;
+        self.end_steps(State::open_steps).await;
         loop {
             let Some((_, undoing)) = self.shared.lock().undoing.pop() else { return };
             let Some(undoing) = undoing else { continue };
@@ -112,6 +110,17 @@ impl Ctx {
                 );
             }
         }
+    }
+
+    /// Ends remote steps, and waits until they have ended.
+    pub(crate) async fn end_steps(&self, which: impl FnOnce(&State) -> Vec<StepName>) {
+        let open = {
+            let mut state = self.shared.lock();
+            let open = which(&state);
+            state.losers.extend(open.iter().cloned());
+            open
+        };
+        join_all(open.into_iter().map(|name| Awaited::new(&self.shared, Ended(name)))).await;
     }
 }
 

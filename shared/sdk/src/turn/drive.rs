@@ -236,8 +236,11 @@ impl Driver {
             // The code may have taken time: what it waits for counts from now on.
             let now = self.service.now();
             let verdict = self.shared.lock().verdict.take();
-            if let Some(verdict) = verdict {
-                return self.apply_verdict(verdict).await;
+            match verdict {
+                // What it did is undone, and no other run follows.
+                Some(Verdict::ContinueAsNew(_)) if self.is_stopping() => self.stop_code(now),
+                Some(verdict) => return self.apply_verdict(verdict).await,
+                None => {}
             }
             if self.answer.is_some() && self.jobs.is_empty() {
                 if self.check_drift(now) {
@@ -462,7 +465,10 @@ fn body_of(workflow: &ErasedWorkflow, ctx: Ctx, record: &Execution, input: Optio
         let answer = match failing {
             None => workflow.run(ctx.clone(), &input).await.map(Some),
             Some(failing) => match workflow.handler(ctx.clone(), &input, &failing.outcome) {
-                Some(handler) => handler.await,
+                Some(handler) => {
+                    ctx.end_steps(super::state::State::steps_left_open).await;
+                    handler.await
+                }
                 None => Ok(None),
             },
         };

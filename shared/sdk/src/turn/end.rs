@@ -298,10 +298,12 @@ impl Driver {
                 tracing::info!({ field::EXECUTION_ID } = %id, "another worker has the execution");
                 TurnEnd::Lost
             }
-            Halt::Broken(ServiceError::Contended) | Halt::Overtaken => self.stop_overtaken().await,
+            Halt::Broken(ServiceError::Contended) | Halt::Overtaken => {
+                self.stop_overtaken(ReleaseReason::ByWorker).await
+            }
             Halt::Broken(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "the turn stopped because of an error");
-                self.release(RETRY_MIN, error.undone()).await
+                self.stop_overtaken(error.undone()).await
             }
             Halt::HalfStarted(error) => {
                 warn_unless_logged!(error; { field::EXECUTION_ID } = %id, %error, "not all steps could be started");
@@ -347,9 +349,9 @@ impl Driver {
         self.release(after, undone).await
     }
 
-    /// Ends a turn beside which others have written. What holds of its entries is written, and the next turn continues with
-    /// that.
-    async fn stop_overtaken(&mut self) -> TurnEnd {
+    /// Ends a turn beside which others have written, or that doesn't know what it has written. What holds of its entries is
+    /// written, and the next turn continues with that: what has ended isn't run again.
+    async fn stop_overtaken(&mut self, undone: ReleaseReason) -> TurnEnd {
         while let Some(done) = self.jobs.next().await {
             // The turn ends anyway.
             let _: Result<(), Halt> = self.apply(done);
@@ -363,12 +365,16 @@ impl Driver {
         if let Err(Halt::Lost) = written.await {
             return TurnEnd::Lost;
         }
-        self.release(RETRY_MIN, ReleaseReason::ByWorker).await
+        self.release(RETRY_MIN, undone).await
     }
 
     /// Fails a run that exceeds a limit. Its new entries are written.
     async fn end_by_limit(&mut self, reject: &Reject) -> TurnEnd {
-        self.jobs.clear();
+        // None is dropped between a write and its messages.
+        while let Some(done) = self.jobs.next().await {
+            // The run ends anyway.
+            let _: Result<(), Halt> = self.apply(done);
+        }
         self.shared.lock().replay.put_back();
         let error = Error::new(reject.code(), reject.to_string());
         match Box::pin(self.close_with(Err(error))).await {

@@ -342,6 +342,12 @@ impl State {
         open.filter(|name| self.is_of_this_code(name) && !undoes(name)).collect()
     }
 
+    /// The remote steps that other code than that which runs now has left open, without those that undo others.
+    pub(crate) fn steps_left_open(&self) -> Vec<StepName> {
+        let left = |name: &StepName| !self.is_of_this_code(name) && !name.as_str().starts_with(UNDO_PREFIX);
+        self.replay.open_remote().into_iter().filter(left).collect()
+    }
+
     /// The name of the last delivered outcome.
     pub(crate) const fn last_delivered(&self) -> Option<&StepName> {
         self.last_delivered.as_ref()

@@ -169,6 +169,31 @@ async fn the_code_gets_what_a_running_step_returns_so_that_it_is_undone() {
     assert_eq!(seen_by(&seen), ["reserved", "returned"]);
 }
 
+/// Its last step ends after it was asked to stop, and another run would follow.
+#[tickover::workflow("renewing")]
+async fn renewing(ctx: Ctx, _: u32) -> Result<()> {
+    ctx.on_undo("reserve", act_on("returned"));
+    ctx.step(reserve()).await?;
+    ctx.continue_as_new(1_u32).await
+}
+
+#[tokio::test]
+async fn a_run_that_was_to_be_the_last_but_one_is_undone_if_it_is_cancelled() {
+    let scene = Scene::new();
+    let seen = Seen::default();
+    let worker = scene.worker(Registry::new().with(renewing).with_state(Seen::clone(&seen)));
+    scene.start(&renewing, "renewing", &1).await;
+    let cancel = async {
+        scene.after(Millis::from_secs(30)).await;
+        scene.service.cancel_execution(&execution_id("renewing")).await.unwrap();
+        scene.after(Millis::from_secs(300)).await;
+    };
+    scene.inside(scene.until(&worker, cancel)).await;
+    let ended = scene.finish(&worker, "renewing").await;
+    assert_eq!(ended.outcome(), &ExecutionOutcome::Cancelled { terminated: false });
+    assert_eq!(seen_by(&seen), ["reserved", "returned"]);
+}
+
 /// It says first how to undo it.
 #[tickover::workflow("reserving-first")]
 async fn reserving_first(ctx: Ctx, _: u32) -> Result<()> {

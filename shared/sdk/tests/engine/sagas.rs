@@ -315,6 +315,28 @@ async fn a_running_step_of_failed_code_is_ended_before_its_on_failure_begins() {
     assert!(ended.is_some() && sorry.is_some() && ended < sorry, "{timeline}");
 }
 
+/// It fails by a mistake in the code, which nothing can undo.
+#[tickover::workflow("mistaken", on_failure = sorry)]
+async fn mistaken(ctx: Ctx, _: u32) -> Result<()> {
+    let parcel = Box::pin(ctx.step(remote::<()>("send", ()).named("parcel")));
+    let slept = Box::pin(ctx.sleep("moment", "1s"));
+    let _ = futures::future::select(parcel, slept).await;
+    ctx.on_undo("twice", act_on("one"));
+    ctx.on_undo("twice", act_on("two"));
+    ctx.step(act_on("never")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_running_step_of_code_that_a_mistake_has_ended_is_ended_before_its_on_failure_begins() {
+    let env = TestEnv::new().workflow(mistaken).state(Seen::default());
+    let run = env.start(&mistaken, 1).await.unwrap();
+    run.result().await.unwrap_err();
+    let timeline = run.timeline().await.unwrap();
+    let (ended, sorry) = (timeline.find("step parcel: cancelled"), timeline.find("sorry: completed"));
+    assert!(ended.is_some() && sorry.is_some() && ended < sorry, "{timeline}");
+}
+
 /// It charges, and its order is too large for a remote step.
 #[tickover::workflow("oversized")]
 async fn oversized(ctx: Ctx, bytes: usize) -> Result<()> {

@@ -1,35 +1,51 @@
-//! What the segments of a journal say about one event: read once, however often somebody with a token asks.
+//! What the segments of a journal say about one event: each is read once, however often somebody with a token asks.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tickover_core::execution::Execution;
-use tickover_core::execution::journal::{Entry, Happened, answered_event, is_wait_for};
-use tickover_core::id::{EventName, Nonce};
+use tickover_core::execution::journal::{Entry, Happened, Sealed, answered_event, is_wait_for};
+use tickover_core::id::{EventName, Incarnation};
 
 use crate::error::ServiceError;
 use crate::service::Service;
 
-/// How many are kept. An entry of them is as large as an event's.
+/// How many are kept.
 const KEPT: usize = 64;
+/// How many entries they have together. One is as large as an event's, or as an answer's.
+const ENTRIES_MAX: usize = 20_000;
 
-/// The mark of the last segment, which no other chain has, and the event.
-type Key = (Nonce, EventName);
+/// The incarnation of an execution, its run, and the event.
+type Key = (Incarnation, u32, EventName);
+
+/// What is known of the segments up to the last of these.
+#[derive(Clone, Debug)]
+struct Read {
+    sealed: Sealed,
+    entries: Arc<[Entry]>,
+}
 
 /// The last that were read.
 #[derive(Debug, Default)]
-pub(super) struct SealedWaits(Mutex<VecDeque<(Key, Arc<[Entry]>)>>);
+pub(super) struct SealedWaits(Mutex<VecDeque<(Key, Read)>>);
 
 impl SealedWaits {
-    fn get(&self, key: &Key) -> Option<Arc<[Entry]>> {
+    fn get(&self, key: &Key) -> Option<Read> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(known, _)| known == key).map(|(_, entries)| Arc::clone(entries))
+        kept.iter().find(|(known, _)| known == key).map(|(_, read)| read.clone())
     }
 
-    fn keep(&self, key: Key, entries: Arc<[Entry]>) {
+    fn keep(&self, key: Key, read: Read) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.truncate(KEPT - 1);
-        kept.push_front((key, entries));
+        kept.retain(|(known, _)| *known != key);
+        kept.push_front((key, read));
+        let mut entries = 0;
+        let fits = kept.iter().take(KEPT).take_while(|(_, read)| {
+            entries += read.entries.len();
+            entries <= ENTRIES_MAX
+        });
+        let fits = fits.count();
+        kept.truncate(fits);
     }
 }
 
@@ -42,15 +58,25 @@ impl Service {
     ) -> Result<Vec<Entry>, ServiceError> {
         let here = execution.journal.iter().filter(|entry| is_about(entry, event)).cloned();
         let Some(sealed) = execution.sealed else { return Ok(here.collect()) };
-        let key = (sealed.last, event.clone());
-        let before = if let Some(known) = self.callbacks.sealed.get(&key) {
-            known
-        } else {
-            let of_segments = Execution { journal: vec![], ..execution.clone() };
-            let entries = self.journal_of(&of_segments).await?;
-            let entries: Arc<[Entry]> = entries.into_iter().filter(|entry| is_about(entry, event)).collect();
-            self.callbacks.sealed.keep(key, Arc::clone(&entries));
-            entries
+        let key = (execution.incarnation, execution.run, event.clone());
+        let known = self.callbacks.sealed.get(&key);
+        let before = match known {
+            Some(known) if known.sealed.last == sealed.last => known.entries,
+            known => {
+                let since = match &known {
+                    Some(known) => self.sealed_since(execution, known.sealed).await?,
+                    None => None,
+                };
+                // What was read may be of a process whose write came to nothing.
+                let (known, since) = match (known, since) {
+                    (Some(known), Some(since)) => (known.entries, since),
+                    _ => (Arc::default(), self.sealed_of(execution).await?),
+                };
+                let since = since.into_iter().filter(|entry| is_about(entry, event));
+                let entries: Arc<[Entry]> = known.iter().cloned().chain(since).collect();
+                self.callbacks.sealed.keep(key, Read { sealed, entries: Arc::clone(&entries) });
+                entries
+            }
         };
         Ok(before.iter().cloned().chain(here).collect())
     }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use tickover_core::execution::command::Cleanup;
 use tickover_core::execution::journal::{Entry, Happened};
 
 use super::*;
@@ -297,4 +298,23 @@ fn a_heartbeat_is_written_after_a_tenth_of_the_time_that_it_gives() {
     let pause = |s: u64| heartbeat_pause(Millis::from_secs(s)).as_u64();
     assert_eq!((pause(3_600), pause(60), pause(10)), (360_000, 6_000, 1_000));
     assert_eq!((pause(4), pause(1)), (1_000, 500));
+}
+
+#[tokio::test]
+async fn each_segment_of_a_journal_is_read_once_however_often_somebody_asks_about_an_event() {
+    let scene = Scene::new();
+    let turn = scene.started("e", None).await;
+    let mut execution = turn.execution.clone();
+    for part in 0..4 {
+        let mut entries = vec![];
+        for nth in 0..25 {
+            entries.push(scene.large_step(&format!("step[{}]", part * 25 + nth)).await);
+        }
+        scene.service.record_turn(&execution, turn.lease, entries, Cleanup::default()).await.unwrap();
+        scene.service.send_event(&id("e"), event("go"), None, None).await.unwrap();
+        execution = scene.execution("e").await;
+        let asked = async || scene.service.about(&execution, &event("go")).await.unwrap().len();
+        assert_eq!((asked().await, asked().await), (part + 1, part + 1));
+    }
+    assert_eq!(scene.segments_read(), u64::from(execution.sealed.unwrap().segments));
 }

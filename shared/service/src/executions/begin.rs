@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join_all;
+use futures::FutureExt as _;
+use futures::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use tickover_core::error::Reject;
 use tickover_core::execution::journal::{Entry, Happened, StepOutcome};
@@ -11,6 +12,7 @@ use tickover_core::failure::Failure;
 use tickover_core::id::StepName;
 use tickover_core::payload::Json;
 
+use super::remote::AT_ONCE;
 use super::{RemoteStep, StartRequest, remote_id};
 use crate::error::ServiceError;
 use crate::service::Service;
@@ -68,8 +70,12 @@ impl Service {
             started.steps = begun.names.into_iter().map(|name| (name, Ok(()))).chain(refused).collect();
             started.trouble = begun.error;
         }
-        let children = children.into_iter().map(|child| self.start_child_of(execution, child));
-        for (name, start) in join_all(children).await {
+        let mut starts = Vec::with_capacity(children.len());
+        for child in children {
+            starts.push(self.start_child_of(execution, child).boxed());
+        }
+        let started_children: Vec<_> = stream::iter(starts).buffered(AT_ONCE).collect().await;
+        for (name, start) in started_children {
             match start {
                 Ok(()) => started.children.push((name, Ok(()))),
                 Err(ServiceError::Rejected(reject)) => {

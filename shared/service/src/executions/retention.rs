@@ -100,9 +100,9 @@ impl Service {
 
     /// A run's whole journal: the sealed segments, then the entries in the record.
     pub async fn journal_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
-        let chain = self.chain_of(execution).await?;
-        let sealed = chain.into_iter().flat_map(|(_, segment)| segment.entries);
-        Ok(sealed.chain(execution.journal.iter().cloned()).collect())
+        let mut journal = self.sealed_of(execution).await?;
+        journal.extend(execution.journal.iter().cloned());
+        Ok(journal)
     }
 
     /// What a run's journal has more than when its record was as it is `known`. Only the segments since are read. `None` if a
@@ -125,6 +125,23 @@ impl Service {
         let is_beginning = known.journal.iter().all(|entry| since.next().as_ref() == Some(entry));
         let since: Vec<Entry> = since.collect();
         Ok((is_beginning && self.rules.is_continued(known, execution, &since)).then_some(since))
+    }
+
+    /// The entries of all segments of a run.
+    pub(crate) async fn sealed_of(&self, execution: &Execution) -> Result<Vec<Entry>, ServiceError> {
+        let chain = self.chain_of(execution).await?;
+        Ok(chain.into_iter().flat_map(|(_, segment)| segment.entries).collect())
+    }
+
+    /// Those of the segments after the ones that are known; `None` if these aren't the beginning of that run's.
+    pub(crate) async fn sealed_since(
+        &self,
+        execution: &Execution,
+        known: Sealed,
+    ) -> Result<Option<Vec<Entry>>, ServiceError> {
+        let segments = self.segments_after(execution, Some(known)).await?;
+        let Ok(chain) = chain(execution, Some(known), segments) else { return Ok(None) };
+        Ok(Some(chain.into_iter().flat_map(|(_, segment)| segment.entries).collect()))
     }
 
     async fn chain_of(&self, execution: &Execution) -> Result<Vec<(SegmentKey, Segment)>, ServiceError> {

@@ -164,6 +164,9 @@ impl Service {
                 | StartTurnReply::LeasedByOther
                 | StartTurnReply::Parked
                 | StartTurnReply::Stale => {
+                    if paused && execution.parked.in_line().is_some() {
+                        Box::pin(self.passes_on(&execution.waiting())).await?;
+                    }
                     self.notify_of_outcome(&execution, again).await?;
                     if again && execution.closed().is_some() {
                         self.patrol_gates(execution.gates()).await?;

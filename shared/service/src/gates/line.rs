@@ -10,7 +10,7 @@ use tickover_core::decision::{Effect, Write};
 use tickover_core::duration::Millis;
 use tickover_core::flow::Gated;
 use tickover_core::gate::line::{self, PARTS};
-use tickover_core::gate::{Branch, Gate, Waiter, Waiting};
+use tickover_core::gate::{AskedLimit, Branch, Gate, Waiter, Waiting};
 use tickover_core::id::{GateId, QueueName};
 use tickover_core::task::{Command, Task};
 use tickover_core::time::Timestamp;
@@ -65,8 +65,10 @@ impl Section {
 
 impl Service {
     /// Some have come to the line of a key: a place may have become free since the key was read.
-    pub(crate) async fn came_to_line(&self, gate: &GateId, came: Vec<Waiter>) {
+    pub(crate) async fn came_to_line(&self, gate: &GateId, came: Vec<(Waiter, AskedLimit)>) {
         let now = self.now();
+        let asked = came.iter().map(|(_, limit)| *limit).max_by_key(|limit| limit.asked_at);
+        let came: Vec<Waiter> = came.into_iter().map(|(waiter, _)| waiter).collect();
         let late = came.iter().filter(|one| one.written_at.plus(LATE) <= now).cloned();
         let late: Vec<Write> =
             late.map(|one| line::enter(gate.clone(), Waiter { written_at: now, ..one })).collect();
@@ -77,7 +79,19 @@ impl Service {
         }
         let mut branches = came.iter().map(|one| &one.branch);
         let first = branches.next().filter(|first| branches.all(|one| one == *first));
-        self.look(gate, &first.map(Branch::start).unwrap_or_default()).await;
+        let from = first.map(Branch::start).unwrap_or_default();
+        self.look_by(gate, &Act::Look { from: &from, asked }).await;
+    }
+
+    /// One that was called comes to a paused queue: its offers go on to others, and it stays in its line.
+    pub(crate) async fn passes_on(&self, waiting: &Waiting<'_>) -> Result<(), ServiceError> {
+        let Some((home, waiter)) = waiting.item(self.now()) else { return Ok(()) };
+        let (incarnation, before) = (waiter.incarnation, waiter.position.version);
+        let withdraw = Act::Withdraw { owner: &waiter.owner, incarnation, before, came: None, left: None };
+        for gate in waiter.branch.others.iter().chain(std::iter::once(&home)) {
+            Box::pin(self.change_gate(gate, "", &withdraw)).await?;
+        }
+        Ok(())
     }
 
     /// One that was called came in vain: another key has no place for it any more. Its offers go on to others.
@@ -98,7 +112,7 @@ impl Service {
 
     /// Looks at a key for those in its line, from there on. If that fails, a tick does it.
     pub(super) async fn look(&self, gate: &GateId, from: &str) {
-        self.look_by(gate, &Act::Look(from)).await;
+        self.look_by(gate, &Act::Look { from, asked: None }).await;
     }
 
     async fn look_by(&self, gate: &GateId, act: &Act<'_>) {

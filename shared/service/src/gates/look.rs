@@ -1,13 +1,15 @@
 //! A look at the line of a key: who of it can come to the free places.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
+use tickover_core::duration::Millis;
+use tickover_core::flow::Paced;
 use tickover_core::gate::line::{STAND_INS, end_of_stand_ins, enter};
-use tickover_core::gate::{Branch, Candidate, Gate, Waiter};
-use tickover_core::id::{GateId, Owner};
+use tickover_core::gate::{Branch, Candidate, Gate, Waiter, first_start};
+use tickover_core::id::{Fingerprint, GateId, Owner};
 use tickover_core::task::Task;
 use tickover_core::time::Timestamp;
 
@@ -32,6 +34,10 @@ const FIRST_PAGES: usize = 10;
 const CANNOT_COME_MAX: usize = 50;
 /// How many lines are looked at in parallel for stand-ins that were called or can't come.
 const RELIEVED_AT_ONCE: usize = 8;
+/// One that must start by a rate isn't called earlier than this before its start. As long as from one tick to the next.
+const CALLED_AHEAD: Millis = Millis::from_secs(60);
+/// Most pages of a branch that are read if some of each can't start sooner by their rates.
+const LATER_PAGES: usize = 10;
 /// Most candidates of one look.
 const CANDIDATES_MAX: usize = 50;
 
@@ -63,6 +69,8 @@ struct Look<'a> {
     pages: usize,
     pages_max: usize,
     found: Found,
+    /// The next start by each rate that was asked for.
+    rates: BTreeMap<Fingerprint, Option<Timestamp>>,
     /// All stand-ins of the line, once its end was read.
     stand_ins: Option<Vec<Waiter>>,
 }
@@ -107,13 +115,14 @@ impl Service {
         now: Timestamp,
     ) -> Result<Found, ServiceError> {
         let (from, is_for_one) = match act {
-            Act::Look(from) if !from.is_empty() => ((*from).to_owned(), true),
+            Act::Look { from, .. } if !from.is_empty() => ((*from).to_owned(), true),
             _ => (gate.looked_to.clone().unwrap_or_default(), false),
         };
         let wanted = gate.free().clamp(1, CANDIDATES_MAX);
         let pages_max = if is_for_one { PAGES_MAX } else { PAGES_IN_VAIN_MAX };
         let found = Found::default();
-        let mut look = Look { gate, now, wanted, pages: 0, pages_max, found, stand_ins: None };
+        let mut look =
+            Look { gate, now, wanted, pages: 0, pages_max, found, rates: BTreeMap::new(), stand_ins: None };
         self.look_through(&mut look, from.clone(), None).await?;
         if !from.is_empty() && look.found.stopped_at.is_none() {
             self.look_through(&mut look, String::new(), Some(&from)).await?;
@@ -134,8 +143,10 @@ impl Service {
     ) -> Result<(), ServiceError> {
         let running = look.gate.holders.len().min(KEPT_MAX);
         let mut reads = look.wanted + SPARE;
-        // The branch that is read, whether it can come, and how many of it have been found.
-        let (mut read, mut can_come, mut of_branch): (Option<Branch>, bool, usize) = (None, false, 0);
+        // The branch that is read, whether it can come, how many of it have been found, and how many of its pages have some
+        // that come later by their rates.
+        let mut read: Option<Branch> = None;
+        let (mut can_come, mut of_branch, mut later) = (false, 0_usize, 0_usize);
         loop {
             if look.is_enough() {
                 look.found.stopped_at = Some(after);
@@ -154,7 +165,7 @@ impl Service {
             page.truncate(page.partition_point(|one| until.is_none_or(|until| *one.sort_key() <= *until)));
             let Some(branch) = page.first().map(|one| one.branch.clone()) else { return Ok(()) };
             if read.as_ref() != Some(&branch) {
-                (can_come, of_branch) = (self.can_come(look, &branch).await?, 0);
+                (can_come, of_branch, later) = (self.can_come(look, &branch).await?, 0, 0);
                 read = Some(branch.clone());
             }
             if !can_come {
@@ -171,7 +182,7 @@ impl Service {
             page.truncate(cut.unwrap_or(of_this));
             let (last, priority) = (page.last().map(Waiter::sort_key), page.first().map(|one| one.priority));
             let before = look.found.candidates.len();
-            self.examine(look, page).await?;
+            later += usize::from(self.examine(look, page).await? > 0);
             of_branch += look.found.candidates.len() - before;
             if is_end && is_whole && cut.is_none() {
                 return Ok(());
@@ -179,7 +190,11 @@ impl Service {
             let has_found = look.found.candidates.len() > before;
             reads = if has_found { look.wanted + SPARE } else { (2 * reads).min(PAGE_MAX) };
             after = match last {
-                Some(last) if (is_whole || cut.is_some()) && of_branch < look.wanted => last,
+                Some(last)
+                    if (is_whole || cut.is_some()) && of_branch < look.wanted && later < LATER_PAGES =>
+                {
+                    last
+                }
                 // The one that has waited the longest may be of another priority.
                 Some(_) if look.gate.puts_longest_first() => branch.end_of(priority.unwrap_or_default()),
                 Some(_) | None => branch.end(),
@@ -188,8 +203,9 @@ impl Service {
     }
 
     /// Reads the records of some that wait, and adds them to what was found.
-    async fn examine(&self, look: &mut Look<'_>, section: Vec<Waiter>) -> Result<(), ServiceError> {
-        let Look { gate, now, found, .. } = look;
+    /// Returns how many are left out because of their rate.
+    async fn examine(&self, look: &mut Look<'_>, section: Vec<Waiter>) -> Result<usize, ServiceError> {
+        let (Look { gate, now, found, rates, .. }, mut later) = (look, 0);
         let section: Vec<Waiter> = section.into_iter().filter(|one| !gate.has(one)).collect();
         let records = self.records_at_gate(section.iter().map(|one| &one.owner)).await?;
         for waiter in section {
@@ -197,7 +213,14 @@ impl Service {
                 Standing::Ready => {
                     let Some((limit, text)) = records.asked_limit(&waiter, &gate.id) else { continue };
                     found.text.get_or_insert(text);
-                    found.candidates.push(Candidate { waiter, limit });
+                    if let Some(paced) = records.rate_of(&waiter)
+                        && self.starts_much_later(rates, paced, *now).await?
+                    {
+                        later += 1;
+                        continue;
+                    }
+                    let served = self.is_served(&waiter.branch.queue).await?;
+                    found.candidates.push(Candidate { waiter, limit, served });
                 }
                 Standing::Away => {}
                 Standing::Lost => found.lost.extend(records.task_of(&waiter).cloned()),
@@ -205,7 +228,27 @@ impl Service {
             }
         }
         found.records.add(records);
-        Ok(())
+        Ok(later)
+    }
+
+    /// Whether the next start by this rate comes so late that one who is called now would only leave the line for it, and the
+    /// next after that one: a line would become starts at which no place is free. A tick looks again before.
+    async fn starts_much_later(
+        &self,
+        known: &mut BTreeMap<Fingerprint, Option<Timestamp>>,
+        paced: &Paced,
+        now: Timestamp,
+    ) -> Result<bool, ServiceError> {
+        let first = if let Some(first) = known.get(&paced.key) {
+            *first
+        } else {
+            let id = GateId::from(&paced.key);
+            let gate = self.with_retries(|| self.ports.store.gate(&id)).await?;
+            let first = gate.and_then(|gate| first_start(&gate, now));
+            known.insert(paced.key, first);
+            first
+        };
+        Ok(first.is_some_and(|at| at > now.plus(CALLED_AHEAD)))
     }
 
     /// Whether those of a branch can come to a free place. If not, they wait at each other key that has none.
@@ -327,7 +370,8 @@ impl Service {
                 match limit.filter(|_| can_come) {
                     Some((limit, _)) => {
                         ready += 1;
-                        look.found.candidates.push(Candidate { waiter, limit });
+                        let served = self.is_served(&waiter.branch.queue).await?;
+                        look.found.candidates.push(Candidate { waiter, limit, served });
                     }
                     None => look.found.cannot_come.push(waiter),
                 }

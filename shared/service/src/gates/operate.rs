@@ -6,7 +6,7 @@ use tickover_core::by::By;
 use tickover_core::execution::{Execution, ExecutionState};
 use tickover_core::flow::{Gated, Pace};
 use tickover_core::gate::line::PARTS;
-use tickover_core::gate::{self, Waiter};
+use tickover_core::gate::{self, Gate, Waiter};
 use tickover_core::id::{FlowKey, GateId, Owner};
 use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
@@ -21,8 +21,9 @@ use crate::warn_unless_logged;
 /// Most waiting tasks that are listed.
 const WAITING_MAX: usize = 100;
 /// Most waiting tasks among which a position is counted.
-const COUNTED_MAX: usize = 1_000;
-/// Most pages of so many that are read of a line.
+const COUNTED_MAX: usize = 100;
+/// Most items of a page of a line, and most such pages.
+const PAGE_READ_MAX: usize = 1_000;
 const LINE_PAGES: usize = 10;
 /// Most lines that are looked at for the list of keys.
 const LOOKED_AT_MAX: usize = 500;
@@ -133,7 +134,9 @@ impl Service {
     pub(crate) async fn waits_at(&self, task: &Task) -> Result<Option<WaitsAt>, ServiceError> {
         let is_ready = match &task.state {
             State::Pending(pending) => task.is_ready(pending, self.now()),
-            State::Running(_) | State::Ended(_) => false,
+            // Its worker was lost, and it waits for another place.
+            State::Running(_) => task.waits_in_line(),
+            State::Ended(_) => false,
         };
         if !is_ready {
             return Ok(None);
@@ -186,7 +189,7 @@ impl Service {
     /// The first items of each branch of a line, as many as are asked for at least. Returns as well whether the
     /// line has more than was read.
     async fn first_of_each(&self, id: &GateId, most: usize) -> Result<(Vec<Waiter>, bool), ServiceError> {
-        let (mut found, mut after, size) = (Vec::<Waiter>::new(), String::new(), most.min(COUNTED_MAX));
+        let (mut found, mut after, size) = (Vec::<Waiter>::new(), String::new(), most.min(PAGE_READ_MAX));
         for _ in 0..LINE_PAGES {
             let page = self.with_retries(|| self.ports.store.waiters(id, &after, size)).await?;
             let is_last = page.len() < size;
@@ -208,11 +211,17 @@ impl Service {
         id: &GateId,
         most: usize,
     ) -> Result<Option<(LimitView, Vec<Waiter>, bool)>, ServiceError> {
-        let Some(gate) = self.with_retries(|| self.ports.store.gate(id)).await? else { return Ok(None) };
-        let (mut waiting, is_cut) = self.first_of_each(id, most + gate.holders.len()).await?;
+        let gate = self.with_retries(|| self.ports.store.gate(id)).await?;
+        let taken = gate.as_ref().map_or(0, |gate| gate.holders.len());
+        let (mut waiting, is_cut) = self.first_of_each(id, most + taken + 1).await?;
+        let gate = match gate {
+            Some(gate) => gate,
+            None if waiting.is_empty() => return Ok(None),
+            None => self.gate_of_line(id, &waiting).await?,
+        };
         waiting.retain(|one| !gate.has(one));
         waiting.sort_by_key(Waiter::order);
-        let more = is_cut || waiting.len() >= most;
+        let more = is_cut || waiting.len() > most;
         waiting.truncate(most);
         let now = self.now();
         let stands_in = |one: &&Waiter| one.home.is_some();
@@ -235,5 +244,18 @@ impl Service {
             key: gate.text,
         };
         Ok(Some((view, waiting, is_cut)))
+    }
+
+    /// A key that nobody has used for so long that its record is gone, though some wait: all of them of paused queues, or for
+    /// another key.
+    async fn gate_of_line(&self, id: &GateId, waiting: &[Waiter]) -> Result<Gate, ServiceError> {
+        let mut gate = Gate::new(id.clone(), String::new(), self.new_nonce(), self.now());
+        let first = &waiting[..waiting.len().min(1)];
+        let records = self.records_at_gate(first.iter().map(|one| &one.owner)).await?;
+        if let Some((limit, text)) = first.first().and_then(|one| records.asked_limit(one, id)) {
+            gate.note_limit(limit);
+            gate.text = text;
+        }
+        Ok(gate)
     }
 }

@@ -4,6 +4,7 @@ use tickover_core::decision::Effect;
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
 use tickover_core::execution::{self, Execution};
+use tickover_core::flow::Paced;
 use tickover_core::gate::{
     AskedLimit, CLOCKS, Hold, Holder, LEFT_BEHIND_AFTER, Waiter, Waiting, version_mark,
 };
@@ -87,7 +88,6 @@ struct Said<'a> {
     /// Whether it is here only because it came from here, and runs.
     runs: bool,
     ready_at: Option<Timestamp>,
-    created_at: Timestamp,
 }
 
 impl Records {
@@ -122,14 +122,12 @@ impl Records {
                 runs: !one.waits_in_line(),
                 // One whose start was put off can't come before that.
                 ready_at: one.ready_at().map(|at| one.reserved().map_or(at, |start| at.max(start.start_at))),
-                created_at: one.created_at,
             }),
             Owner::Execution(id) => self.execution(id, waiter.incarnation).map(|one| Said {
                 waiting: one.waiting(),
                 version: one.version,
                 runs: false,
                 ready_at: one.ready_at(),
-                created_at: one.created_at,
             }),
         }
     }
@@ -158,10 +156,20 @@ impl Records {
 
     /// The limit that one that waits asks of this key, and the text of the key.
     pub(super) fn asked_limit(&self, waiter: &Waiter, gate: &GateId) -> Option<(AskedLimit, String)> {
-        let Said { waiting, created_at: asked_at, .. } = self.said(waiter)?;
+        let Said { waiting, .. } = self.said(waiter)?;
         let here = waiting.gates.iter().find(|one| GateId::from(&one.key) == *gate)?;
-        let asked = AskedLimit { limit: here.limit, asked_at };
-        Some((asked, here.text.clone()))
+        Some((waiting.asked_limit(gate)?, here.text.clone()))
+    }
+
+    /// The key by whose rate one that waits must start, if it has no start yet.
+    pub(super) fn rate_of(&self, waiter: &Waiter) -> Option<&Paced> {
+        let paced = match &waiter.owner {
+            Owner::Task(id) => self.task(id, waiter.incarnation)?.paced(),
+            Owner::Execution(id) => {
+                self.execution(id, waiter.incarnation)?.admission.as_deref()?.paced.as_ref()
+            }
+        };
+        paced.filter(|paced| paced.start.is_none())
     }
 
     /// Whether a place was left behind: what it was taken for has ended, or hasn't begun in time.
@@ -191,7 +199,8 @@ impl Records {
             Owner::Task(id) => {
                 let task = self.task(id, holder.incarnation)?;
                 let is_ready = task.ready_at().is_some_and(|at| at <= now) && task.parked != Parked::Paused;
-                let may_begin = task.running().is_none() && is_ready && !is_before(mark, task);
+                let is_free = task.running().is_none() || task.waits_in_line();
+                let may_begin = is_free && is_ready && !is_before(mark, task);
                 let command = task::Command::WaitInLine { seen_version: task.version };
                 may_begin.then(|| Fence::Task(Box::new(task.clone()), command))
             }
@@ -226,7 +235,7 @@ fn is_over(task: &Task, is_before: bool, is_late: bool) -> bool {
     match &task.state {
         State::Ended(_) => true,
         // The worker of a lost attempt may count its lease by another clock.
-        State::Running(_) => task.waits_in_line() && is_before && is_late,
+        State::Running(_) => task.waits_in_line() && is_late,
         State::Pending(_) => is_before || is_late,
     }
 }

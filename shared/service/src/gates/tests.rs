@@ -1,6 +1,7 @@
 //! Lines over a store in memory: what stands ahead of one that could come, and processes that die between two writes.
 
 mod absent;
+mod served;
 mod shared;
 mod sizes;
 mod twice;
@@ -255,8 +256,10 @@ async fn those_of_a_paused_queue_are_passed_over_and_come_when_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_queue_without_workers_is_called_in_vain_once_and_then_the_others_come_first() {
+async fn a_queue_whose_workers_are_gone_is_called_in_vain_once_and_then_the_others_come_first() {
     let scene = Scene::new();
+    scene.add(on("deaf", needing(&[]))).await;
+    let _last = scene.claim_from("deaf").await.unwrap();
     scene.add(one()).await;
     let running = scene.claims().await.unwrap();
     for _ in 0..30 {
@@ -487,7 +490,8 @@ async fn a_record_that_comes_to_the_line_long_after_its_item_has_its_item_again(
     let deleted = Write::DeleteWaiter { gate: gate.clone(), waiter: item.clone() };
     scene.store.commit(&[deleted]).await.unwrap();
     scene.advance(20 * 60);
-    scene.service.came_to_line(&gate, vec![item.clone()]).await;
+    let asked = scene.found(&waits).await.waiting().asked_limit(&gate).unwrap();
+    scene.service.came_to_line(&gate, vec![(item, asked)]).await;
     assert_eq!(scene.line_of("customer").await.len(), 1);
     scene.service.complete(&running.task.id, &running.token, None).await.unwrap();
     assert_eq!(scene.claims().await.unwrap().task.id, waits);

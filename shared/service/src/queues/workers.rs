@@ -52,6 +52,13 @@ impl Seen {
         self.lock().get(queue).map(|of_queue| of_queue.workers.clone()).unwrap_or_default()
     }
 
+    /// Whether a worker of a queue is there.
+    pub(super) fn has_any(&self, queue: &QueueName, now: Timestamp) -> bool {
+        self.lock()
+            .get(queue)
+            .is_some_and(|of_queue| of_queue.workers.values().any(|seen| seen.is_there(now)))
+    }
+
     /// Whether it is time to compare the queue's record with them. If the clock was set back, it is.
     fn is_due(&self, queue: &QueueName, now: Timestamp) -> bool {
         let queues = self.lock();

@@ -32,8 +32,13 @@ pub(super) fn decide(execution: &Execution, close: &Close, context: &Context<'_>
         Ending::FailedRun { outcome, retry, carried } => {
             retry_run::decide(execution, after, &FailedRun { outcome, retry, carried }, context)
         }
+        Ending::ContinueAsNew { .. } if execution.cancel_requested && after.undoes => {
+            // Its code stops here, and the next turn undoes what it did.
+            closing::make_pending(&mut after, context.now, context.now);
+            update(execution, after, context, closed)
+        }
         Ending::ContinueAsNew { .. } if execution.cancel_requested => {
-            // Its code stops here: the next run wouldn't start anything.
+            // The next run wouldn't start anything.
             closing::conclude(&mut after, ExecutionOutcome::Cancelled { terminated: false }, context);
             update(execution, after, context, closed)
         }

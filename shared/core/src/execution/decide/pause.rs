@@ -7,6 +7,7 @@ use crate::execution::journal::RESUMED;
 use crate::execution::update::{expired_or_unchanged, turn, update};
 use crate::execution::{Execution, ExecutionState, Ready, Waiting, append, closing, due, size};
 use crate::limits::QUEUE_DELAY_MAX;
+use crate::parked::Parked;
 
 pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
     change(execution, context, |current| {
@@ -15,6 +16,10 @@ pub(super) fn pause(execution: &Execution, context: &Context<'_>) -> Decision {
         }
         let mut after = current.clone();
         after.paused = true;
+        // It can't come to a place. The end of the pause sends its hint, and its turn comes by when it could have started.
+        if after.parked.in_line().is_some() {
+            after.parked = Parked::No;
+        }
         append::note(&mut after, "paused", context);
         Some(after)
     })

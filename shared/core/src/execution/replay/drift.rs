@@ -9,7 +9,8 @@ use crate::id::StepName;
 /// The notes of a journal about such names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drift {
-    /// Names kept from an earlier run. It is unknown when this run gets to them.
+    /// Names kept from an earlier run, or from before an operator had a step run again. It is unknown when the code gets to
+    /// them.
     kept: BTreeSet<StepName>,
     /// Names that the journal has a note about.
     noted: BTreeSet<StepName>,
@@ -23,10 +24,14 @@ impl Drift {
         name_states: &BTreeMap<StepName, NameState>,
     ) {
         match kind {
-            RESTARTED => self.kept = name_states.keys().cloned().collect(),
+            RESTARTED => self.keep(name_states),
             DRIFT => self.noted.extend(name.cloned()),
             _ => {}
         }
+    }
+
+    pub(super) fn keep(&mut self, name_states: &BTreeMap<StepName, NameState>) {
+        self.kept = name_states.keys().cloned().collect();
     }
 }
 
@@ -37,10 +42,8 @@ impl Replay {
     }
 
     /// Of these, the names that the code would have used by now if it were unchanged: it has received every outcome.
-    /// Empty if an operator has had a step run again, because the code may not have got to the rest yet.
     pub fn unused(&self) -> impl Iterator<Item = &StepName> {
-        let unclaimed = self.unclaimed().filter(|name| !self.drift.kept.contains(*name));
-        unclaimed.filter(|_| self.reopened.is_empty())
+        self.unclaimed().filter(|name| !self.drift.kept.contains(*name))
     }
 
     /// Whether the journal has a note that the code doesn't ask for this name.

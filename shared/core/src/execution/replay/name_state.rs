@@ -129,6 +129,15 @@ impl NameState {
         }
     }
 
+    /// Lets its time count from now, if it hasn't ended: its execution ended meanwhile, and an operator has it go on. An
+    /// attempt that was in progress then is over, and doesn't count.
+    pub(super) const fn go_on(&mut self, now: Timestamp) {
+        self.start_afresh(now);
+        if let Self::InProgress { timeout_at, .. } = self {
+            *timeout_at = None;
+        }
+    }
+
     /// Whether the journal has no entry of it.
     pub const fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)

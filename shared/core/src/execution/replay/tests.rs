@@ -8,6 +8,7 @@ use crate::payload::{Json, Payload};
 use crate::reported::Reported;
 use crate::retry::RetryPolicy;
 
+mod drift;
 mod policy;
 
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -95,6 +96,18 @@ fn the_time_of_a_step_that_has_not_ended_starts_afresh_at_a_resume() {
     assert_eq!((first_at(&entries, "waits"), first_at(&entries, "lost")), (NOW, NOW));
     entries.push(Entry { at: at(60_000), what: note(RESUMED) });
     assert_eq!((first_at(&entries, "waits"), first_at(&entries, "lost")), (at(60_000), at(60_000)));
+    // Nor does the time until an operator has another step run again, and the attempt that the end cut off doesn't count.
+    let again = Happened::Reopened { name: name("other"), by: None, input: None };
+    entries.push(Entry { at: at(90_000), what: again });
+    let reopened = Replay::new(&entries, &Limits::default());
+    let lost = reopened.name_state(&name("lost"));
+    let goes_on = |first_at: &Timestamp| *first_at == at(90_000);
+    assert!(
+        matches!(lost, NameState::InProgress { attempt: 2, first_at, timeout_at: None, .. } if goes_on(first_at)),
+        "{lost:?}"
+    );
+    let waits = reopened.name_state(&name("waits"));
+    assert!(matches!(waits, NameState::Failed { first_at, .. } if goes_on(first_at)), "{waits:?}");
 }
 
 #[test]
@@ -464,26 +477,4 @@ fn an_outcome_keeps_its_place_among_those_that_were_passed() {
     assert_eq!(received(&mut replay), ["c"]);
     let places = ["b", "a", "c"].map(|text| replay.position(&name(text)));
     assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
-}
-
-fn unused(replay: &Replay) -> Vec<String> {
-    replay.unused().map(ToString::to_string).collect()
-}
-
-#[test]
-fn what_the_code_does_not_ask_for_is_drift_unless_it_may_come_to_it_later() {
-    let mut changed = replay([completed("a"), fired("nap"), completed("b"), note("drift", Some("b"))]);
-    changed.claim(&name("a")).unwrap();
-    assert_eq!(unused(&changed), ["b", "nap"]);
-    assert!(changed.is_noted(&name("b")) && !changed.is_noted(&name("nap")));
-    // A rerun gets to the kept results only after the steps that run again.
-    let kept = replay([completed("a"), completed("b"), note("restarted", None), completed("c")]);
-    assert_eq!(unused(&kept), ["c"]);
-    let reopened = replay([
-        completed("a"),
-        completed("b"),
-        Happened::Reopened { name: name("a"), by: None, input: None },
-    ]);
-    assert_eq!(unused(&reopened), Vec::<String>::new());
-    assert_eq!(reopened.unclaimed().collect::<Vec<_>>(), [&name("b")]);
 }

@@ -35,7 +35,9 @@ fn whoever_waits_with_a_higher_limit_raises_it() {
     assert_eq!(take(&mut gate, &first, START), CREATED);
     let mut line = Scene::with_limit(1);
     line.goes_in_line("b", Priority::Normal, 2);
-    let candidate = |limit| line.items.values().map(|one| Candidate { waiter: one.clone(), limit }).collect();
+    let candidate = |limit| {
+        line.items.values().map(|one| Candidate { waiter: one.clone(), limit, served: true }).collect()
+    };
     let candidates: [Vec<Candidate>; 2] = [asked(2, 0), asked(2, 2)].map(candidate);
     assert!(offer(&mut gate, &candidates[0], at(3)).is_empty(), "it was asked for earlier");
     assert_eq!(offer(&mut gate, &candidates[1], at(3)).len(), 1);

@@ -41,7 +41,8 @@ fn waiter(name: &str, priority: Priority, seconds: u64) -> Waiter {
 
 fn waiting<'a>(queue: &'a QueueName, gates: &'a [Gated], position: Option<Position>) -> Waiting<'a> {
     let (owner, priority) = (task("a"), Priority::Normal);
-    Waiting { owner, incarnation: inc("a"), queue, priority, requires: &[], gates, position }
+    let created_at = at(0);
+    Waiting { owner, incarnation: inc("a"), queue, priority, requires: &[], gates, created_at, position }
 }
 
 #[test]
@@ -165,7 +166,8 @@ fn an_item_is_written_before_the_record_says_so_and_deleted_after_it_says_otherw
         (writes, effects)
     };
     let put = enter(gate.clone(), item.clone());
-    let told = Effect::CameToLine { gate: gate.clone(), waiter: Box::new(item.clone()) };
+    let limit = inside.asked_limit(&gate).unwrap();
+    let told = Effect::CameToLine { gate: gate.clone(), waiter: Box::new(item.clone()), limit };
     let came = || (vec![put.clone(), other()], vec![told.clone()]);
     assert_eq!(writes(Move::between(Some(&outside), &inside, at(9))), came());
     assert_eq!(writes(Move::between(None, &inside, at(9))), came());

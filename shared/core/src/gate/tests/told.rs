@@ -23,7 +23,7 @@ pub(crate) fn writes(writes: &[Write]) -> Vec<&'static str> {
 /// The key that is to be looked at, with the item that has come to its line.
 pub(crate) fn came_to(effects: &[Effect]) -> Option<(GateId, Waiter)> {
     effects.iter().find_map(|effect| match effect {
-        Effect::CameToLine { gate, waiter } => Some((gate.clone(), (**waiter).clone())),
+        Effect::CameToLine { gate, waiter, .. } => Some((gate.clone(), (**waiter).clone())),
         _ => None,
     })
 }

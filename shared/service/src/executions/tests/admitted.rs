@@ -127,3 +127,30 @@ async fn whichever_write_a_process_dies_after_executions_run_and_no_two_have_one
         }
     }
 }
+
+#[tokio::test]
+async fn an_execution_that_is_paused_leaves_its_line_and_what_it_was_offered_goes_on() {
+    let scene = Scene::new();
+    scene.service.open_queue(&queue()).await.unwrap();
+    let lease = Millis::from_secs(30);
+    let request = ClaimRequest { worker: None, max: 1, lease, wait: Millis::ZERO, provides: vec![] };
+    let next = async || scene.service.next_work(&queue(), &request).await.unwrap().pop();
+    scene.service.start(limited("a", &["x"])).await.unwrap();
+    let Some(Work::Turn(turn)) = next().await else { panic!("its turn comes") };
+    for called in ["b", "c"] {
+        scene.advance(1);
+        scene.service.start(limited(called, &["x"])).await.unwrap();
+    }
+    assert!(end(&scene, *turn).await);
+    scene.service.pause(&id("b")).await.unwrap();
+    let of = |work: Option<Work>| match work {
+        Some(Work::Turn(turn)) => turn,
+        other => panic!("{other:?}"),
+    };
+    let turn = of(next().await);
+    assert_eq!(turn.execution.id, id("c"));
+    scene.service.resume(&id("b")).await.unwrap();
+    assert!(next().await.is_none());
+    assert!(end(&scene, *turn).await);
+    assert_eq!(of(next().await).execution.id, id("b"));
+}

@@ -31,6 +31,8 @@ pub(crate) struct CrashingStore {
     /// An execution whose record only a newer build can read.
     pub(crate) unreadable: Mutex<Option<RecordId>>,
     pub(crate) calls: AtomicU64,
+    /// How many segments were read.
+    pub(crate) segments: AtomicU64,
     /// How long each call takes, by this clock.
     pub(crate) takes_ms: AtomicU64,
     clock: Arc<dyn Clock>,
@@ -50,6 +52,7 @@ impl CrashingStore {
             last: AtomicU64::new(NEVER),
             unreadable: Mutex::default(),
             calls: AtomicU64::new(0),
+            segments: AtomicU64::new(0),
             takes_ms: AtomicU64::new(0),
             clock,
             yields: AtomicBool::new(false),
@@ -190,7 +193,9 @@ impl Store for CrashingStore {
         after: u32,
     ) -> Result<Vec<(SegmentKey, Segment)>, StoreError> {
         self.call().await?;
-        self.inner.segments(id, incarnation, run, after).await
+        let found = self.inner.segments(id, incarnation, run, after).await?;
+        self.segments.fetch_add(found.len() as u64, Ordering::SeqCst);
+        Ok(found)
     }
 
     async fn join(&self, parent: &Parent, slot: Slot, expires_at: Timestamp) -> Result<u16, StoreError> {

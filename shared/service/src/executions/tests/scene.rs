@@ -142,6 +142,11 @@ impl Scene {
         self.mortal.calls.load(Ordering::SeqCst)
     }
 
+    /// How many segments were read from the store.
+    pub(crate) fn segments_read(&self) -> u64 {
+        self.mortal.segments.load(Ordering::SeqCst)
+    }
+
     /// From now on, each call to the store takes this many milliseconds.
     pub(crate) fn slow_store(&self, takes_ms: u64) {
         self.mortal.takes_ms.store(takes_ms, Ordering::SeqCst);

@@ -115,8 +115,8 @@ async fn whoever_waits_for_a_shared_key_names_that_key_and_the_key_says_that_som
     assert_eq!(found, [("smtp".to_owned(), Some(1)), ("smtp".to_owned(), None)]);
     let (limits, more) = scene.service.full_keys().await.unwrap();
     let limits: Vec<_> = limits.iter().map(|one| (one.key.as_str(), one.waiting.len(), one.more)).collect();
-    // Nobody has needed a place of the customer yet, so its key has no record.
-    assert_eq!((limits, more), (vec![("smtp", 1, true)], false));
+    // Nobody has needed a place of the customer yet, so its key has no record; its line is there.
+    assert_eq!((limits, more), (vec![("customer 1", 2, false), ("smtp", 1, true)], false));
 }
 
 #[tokio::test]

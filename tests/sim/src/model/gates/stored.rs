@@ -138,7 +138,7 @@ impl Names {
             written_at: START,
             home: None,
         };
-        Candidate { waiter, limit: self.asked }
+        Candidate { waiter, limit: self.asked, served: true }
     }
 
     /// The task of one that was called, and its position in the line.

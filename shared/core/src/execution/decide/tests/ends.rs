@@ -3,14 +3,14 @@
 use crate::decision::{DueReply, Effect, Write};
 use crate::due::DueKind;
 use crate::error::Reject;
-use crate::execution::command::End;
+use crate::execution::command::{Cleanup, Close, Command, End, Ending};
 use crate::execution::decision::{Reply, StartTurnReply};
 use crate::execution::journal::Happened;
 use crate::execution::{DeadlineKind, ExecutionOutcome, ExecutionStatus as Status, Progress};
 use crate::limits::Limits;
 use crate::payload::{BlobRef, Payload};
 
-use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, remote, t, waited};
+use super::fixture::{Scene, blob, child, done, done_aside, ended, execution, lease, remote, t, waited};
 use super::lifecycle::{CLOSED, SPENT, TAKEN};
 
 const TIMED_OUT: Reply = Reply::Due(DueReply::TimedOut);
@@ -117,6 +117,16 @@ fn a_missed_deadline_is_dealt_with_as_well_and_the_old_deadlines_no_longer_count
         .at("6m 59s")
         .record_entries("b", vec![done("refund", "1")]);
     scene.replies(Reply::Recorded).at("7m").tick().ended_as(&timed_out(DeadlineKind::Execution)).has_ended();
+}
+
+#[test]
+fn a_deadline_that_passes_in_a_pause_ends_the_pause_if_code_deals_with_it() {
+    let paused = || execution().deadline("1m").started().start_turn("a").at("30s").pause();
+    let scene = execution().deadline("1m").on_failure("5m").started().start_turn("a").at("30s").pause();
+    let scene = scene.at("2m").tick().is(Status::Pending).sends_hint_for("2m");
+    assert!(!scene.record().paused);
+    scene.at("3m").start_turn("b").replies(TAKEN).complete("b").is(Status::Completed);
+    paused().at("2m").tick().ended_as(&timed_out(DeadlineKind::Execution));
 }
 
 #[test]
@@ -285,6 +295,17 @@ fn an_execution_that_continues_as_new_begins_another_run_under_the_same_deadline
 fn an_execution_that_was_to_be_cancelled_does_not_continue() {
     let scene = execution().started().start_turn("a").cancel().continue_as_new("a", vec![]);
     scene.is(Status::Cancelled).has_ended();
+}
+
+#[test]
+fn an_execution_that_was_to_be_cancelled_is_undone_instead_of_continuing() {
+    let undoes = Cleanup { undoes: true, ..Cleanup::default() };
+    let ending = Ending::ContinueAsNew { input: None, carried: vec![] };
+    let close = Close { lease: lease("a"), entries: vec![], ending, cleanup: undoes, values: None };
+    let scene = execution().started().start_turn("a").cancel().apply(&Command::Close(close));
+    let scene = scene.is(Status::Pending).sends_hint_for("0s").start_turn("b").replies(TAKEN);
+    assert_eq!((scene.record().run, scene.record().cancel_requested), (1, true));
+    scene.close("b", ExecutionOutcome::Cancelled { terminated: false }).is(Status::Cancelled).has_ended();
 }
 
 #[test]

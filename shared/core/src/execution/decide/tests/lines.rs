@@ -142,14 +142,14 @@ fn whatever_ends_it_deletes_its_item() {
 }
 
 #[test]
-fn an_operator_s_pause_leaves_it_in_the_line_and_its_resume_sends_nothing() {
-    let scene = limited().in_line().started().at("1m").pause().is(Status::Paused).sends_no_hint();
-    let before = position(&scene);
-    assert!(before.is_some() && scene.record().ready_at().is_none(), "nobody calls it");
-    let scene = scene.start_turn("a").changes_nothing().at("1h").resume().replies(CHANGED).sends_no_hint();
-    assert_eq!((position(&scene), scene.record().ready_at()), (before, Some(t("0s"))));
-    let version = scene.record().version;
-    leaves(scene.with_places("a", version).replies(STARTED));
+fn an_operator_s_pause_takes_it_out_of_the_line_and_its_resume_sends_its_hint() {
+    let scene = leaves(limited().in_line().started().at("1m").pause().is(Status::Paused).sends_no_hint());
+    assert_eq!((position(&scene), scene.record().ready_at()), (None, None));
+    let scene =
+        scene.start_turn("a").changes_nothing().at("1h").resume().replies(CHANGED).sends_hint_for("0s");
+    // It comes back to where it would be.
+    let scene = scene.wait_in_line().replies(CHANGED);
+    assert_eq!(position(&scene).map(|position| position.since), Some(t("0s")));
 }
 
 #[test]
