@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
-use tickover_core::gate::{Gate, Holder, Waiter, Waiting};
+use tickover_core::flow::Paced;
+use tickover_core::gate::{Gate, Holder, Waiter, Waiting, first_start};
 use tickover_core::id::{GateId, Owner, QueueName};
 use tickover_core::time::Timestamp;
 
@@ -25,6 +26,8 @@ const AFTER_A_DEATH: Millis = Millis::from_secs(90);
 const FOUND_WITHIN: Millis = Millis::from_secs(5 * 60);
 /// So long after the end of its lease, a task that came from a line counts as lost with its message.
 const LOST_FOR: Millis = Millis::from_secs(30);
+/// One that must start by a rate isn't called earlier than this before its start.
+const CALLED_AHEAD: Millis = Millis::from_secs(60);
 
 pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     let mut lines = Lines {
@@ -75,10 +78,12 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
                 Begun::Runs => at.max(starts_at).plus(LOST_FOR),
                 Begun::Lost | Begun::No => starts_at,
             });
-            lines.record(&after.waiting(), comes_from, begun, event.at);
+            lines.record(&after.waiting(), (comes_from, after.paced()), begun, event.at);
         } else if let Some(change) = event.what.execution_change() {
             let comes_from = change.after.ready_at().map(|_| Timestamp::EPOCH);
-            lines.record(&change.after.waiting(), comes_from, Begun::No, event.at);
+            let admission = change.after.admission.as_deref();
+            let paced = admission.and_then(|admission| admission.paced.as_ref());
+            lines.record(&change.after.waiting(), (comes_from, paced), Begun::No, event.at);
         }
         lines.look(event.at, false);
         lines.look_at_holders(event.at);
@@ -103,6 +108,8 @@ struct Waits {
     waiter: Waiter,
     /// From when on it can come to a free place, if it can.
     comes_from: Option<Timestamp>,
+    /// The key by whose rate it must start, if it has no start yet.
+    rate: Option<GateId>,
     begun: Begun,
 }
 
@@ -119,11 +126,18 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn record(&mut self, waiting: &Waiting<'_>, comes_from: Option<Timestamp>, begun: Begun, at: Timestamp) {
+    fn record(
+        &mut self,
+        waiting: &Waiting<'_>,
+        (comes_from, paced): (Option<Timestamp>, Option<&Paced>),
+        begun: Begun,
+        at: Timestamp,
+    ) {
         let owner = waiting.owner.clone();
+        let rate = paced.filter(|paced| paced.start.is_none()).map(|paced| GateId::from(&paced.key));
         match waiting.item(at) {
             Some((gate, waiter)) => {
-                drop(self.waiting.insert(owner, Waits { gate, waiter, comes_from, begun }));
+                drop(self.waiting.insert(owner, Waits { gate, waiter, comes_from, rate, begun }));
             }
             None => drop(self.waiting.remove(&owner)),
         }
@@ -141,9 +155,14 @@ impl Lines<'_> {
                 gate.holders.iter().any(|one| is_its(one) && one.until > at)
             };
             let can_come = |one: &&Waits| {
-                let Waits { gate: home, waiter, comes_from, .. } = one;
+                let Waits { gate: home, waiter, comes_from, rate, .. } = one;
                 let others = &waiter.branch.others;
+                // The tick calls it when its start is near.
+                let rate = rate.as_ref().and_then(|rate| self.gates.get(rate));
+                let is_later =
+                    |gate| first_start(gate, at).is_some_and(|first| first > at.plus(CALLED_AHEAD));
                 *home == id
+                    && !rate.is_some_and(is_later)
                     && comes_from.is_some_and(|from| from <= at)
                     && !has_place(gate, waiter)
                     && !gate.is_absent(waiter.branch.mark(), at)
