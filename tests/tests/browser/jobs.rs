@@ -223,6 +223,27 @@ async fn the_last_day_shows_the_hour_that_failed_and_leads_to_its_failures() {
     .await;
 }
 
+#[tokio::test]
+async fn the_view_of_queues_asks_once_for_all_of_them_and_again_only_for_those_with_work() {
+    let incident = Incident::begin().await;
+    incident.task("waits", json!({})).await;
+    for queue in ["idle", "reports"] {
+        incident.task(queue, json!({"queue": queue})).await;
+        incident.post(&format!("queues/{queue}/claim"), json!({"worker": "ada"})).await;
+    }
+    browse(&incident.server.url(), async |browser| {
+        browser.open("#/queues").await;
+        browser.sees("Oldest waits since").await;
+        browser.value("(performance.clearResourceTimings(), true)").await;
+        let calls = "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)";
+        let lists = format!("{calls}.flatMap((path, place) => (path === '/v1/queues' ? [place] : []))");
+        browser.until(&format!("{lists}.length > 1")).await;
+        let refresh = browser.value(&format!("{calls}.slice(...{lists})")).await;
+        assert_eq!(refresh, json!(["/v1/queues", "/v1/queues/emails"]));
+    })
+    .await;
+}
+
 /// The most requests and bytes of a refresh of the overview.
 const REQUESTS_MAX: u64 = 3;
 const BYTES_MAX: u64 = 40_000;
