@@ -12,18 +12,21 @@ const BAR_MS = DAY_MS / BARS;
 /** How often the day is asked for, in milliseconds. */
 const EVERY_MS = 60_000;
 
+/** How many parts at the end are asked for again: CloudWatch fills the last minutes late. */
+const LATE_PARTS = 4;
+
 /** What a bar without data means on one machine. */
 const GRAY = 'Gray: the server didn’t run.';
 
 const known = new Map();
 
 /** The last day of a queue, or of all: its parts, what is to be known of them, and a refusal. No parts, where the system keeps
- * none. It is asked for once a minute, from the last part on that is known. */
+ * none. It is asked for once a minute, and only the end of what is known again. */
 export async function history(queue, signal) {
   const key = queue ?? '';
   const kept = known.get(key);
   if (kept && performance.now() < kept.at + EVERY_MS) return kept.day;
-  const from = kept?.day.parts?.at(-1)?.at;
+  const from = kept?.day.parts?.at(-LATE_PARTS)?.at;
   let day = { parts: null };
   try {
     day = await get(['history'], { queue, from }, signal);
