@@ -16,7 +16,7 @@ const EVERY_MS = 60_000;
 const LATE_PARTS = 4;
 
 /** What a bar without data means on one machine. */
-const GRAY = 'Gray: the server didn’t run.';
+const OFF = 'the server didn’t run';
 
 const known = new Map();
 
@@ -59,19 +59,19 @@ export function day({ parts, note, refusal }, queue) {
   for (const part of parts) bars[Math.floor((millis(part.at) - from) / BAR_MS)]?.push(part);
   const charts = CHARTS.map(([name, field, how, text]) => {
     const values = bars.map((all) => (how === 'sum' ? all.reduce((sum, part) => sum + part[field], 0) : Math.max(0, ...all.map((part) => part[field]))));
-    return chart(name, values, bars, from, how, text);
+    return chart(name, values, bars, from, how, text, note ? 'no data' : OFF);
   });
   const fails = bars.map((all, place) => [from + place * BAR_MS, all.reduce((sum, part) => sum + part.failed, 0)]).filter(([, count]) => count > 0);
   const worst = [...fails].sort(([, one], [, other]) => other - one)[0];
-  const text = worst ? ['Most failed ', h('a', { href: failuresOf(worst[0]) }, `from ${clock(worst[0])} to ${clock(worst[0] + BAR_MS)}: ${worst[1]}`), '. '] : 'Nothing has failed. ';
+  const text = worst ? ['Most failed ', h('a', { href: failuresOf(worst[0]) }, `from ${clock(worst[0])} to ${clock(worst[0] + BAR_MS)}: ${worst[1]}`), '. '] : 'It has no failures. ';
   return section(name, refused, h('div', { class: 'charts' }, charts),
-    h('p', { class: 'quiet' }, text, note ?? GRAY, ' The same in a shell: ', command(commands.history(queue))));
+    h('p', { class: 'quiet' }, text, note ?? `Gray: ${OFF}.`, ' The same in a shell: ', command(commands.history(queue))));
 }
 
 const clock = (ms) => local(ms).replace(/(\d\d:\d\d):\d\d/, '$1');
 const failuresOf = (ms) => address(['failures'], { from: new Date(ms).toISOString(), before: new Date(ms + BAR_MS).toISOString() });
 
-function chart(name, values, bars, from, how, text) {
+function chart(name, values, bars, from, how, text, gap) {
   const most = Math.max(...values, 1);
   const all = how === 'sum' ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
   const when = values.indexOf(Math.max(...values));
@@ -81,7 +81,7 @@ function chart(name, values, bars, from, how, text) {
     const height = value > 0 ? Math.max((value / most) * 38, 2) : 0;
     const bar = node('rect', { x: place * 4, width: 3, y: bars[place].length > 0 ? 40 - height : 38, height: bars[place].length > 0 ? height : 2, class: bars[place].length > 0 ? '' : 'off' });
     const title = node('title', {});
-    title.textContent = `${clock(from + place * BAR_MS)}: ${bars[place].length > 0 ? text(value) : 'the server didn’t run'}`;
+    title.textContent = `${clock(from + place * BAR_MS)}: ${bars[place].length > 0 ? text(value) : gap}`;
     bar.append(title);
     svg.append(bar);
   });

@@ -35,8 +35,8 @@ export function show(page) {
     return section(queue.name,
       queue.paused ? h('p', {}, badge('paused'), ` Its tasks aren’t given to workers.${queue.by ? ` Paused by ${who(queue.by)}.` : ''}`) : null,
       facts([
-        ['Waiting for a worker', h('a', { href: `#/tasks?status=pending&queue=${encodeURIComponent(queue.name)}` }, String(queue.depth))],
-        ['With workers', h('a', { href: `#/tasks?status=running&queue=${encodeURIComponent(queue.name)}` }, String(queue.in_flight))],
+        ['Waiting for a worker', counted(queue, queue.depth, 'pending')],
+        ['With workers', counted(queue, queue.in_flight, 'running')],
         ['Starting within 15 minutes', String(queue.delayed)],
         ['Oldest waits since', both(queue.oldest_at)],
         ['Workflows of its workers', queue.workflows?.length ? queue.workflows.map((name) => [link(['executions'], name, { href: `#/executions?workflow=${encodeURIComponent(name)}` }), ' ']) : null],
@@ -47,3 +47,6 @@ export function show(page) {
 
   const refresh = page.live(load, draw, 3000);
 }
+
+/** How many tasks and turns there are, with a link to the tasks among them. */
+const counted = ({ name }, count, status) => [`${count}, `, h('a', { href: address(['tasks'], { queue: name, status }) }, 'its tasks')];
