@@ -187,6 +187,23 @@ async function perform(action, record, pressed, done, reason) {
   await done();
 }
 
+/** After which time without an answer a form says so, in milliseconds. */
+const SLOW_MS = 5000;
+
+/** Makes the call of a form, whose button can’t be pressed a second time meanwhile. */
+export async function submit(event, call) {
+  event.preventDefault();
+  const button = event.submitter;
+  button.disabled = true;
+  const slow = setTimeout(() => notify(`No answer for ${SLOW_MS / 1000} s.`, true), SLOW_MS);
+  try {
+    await call();
+  } finally {
+    clearTimeout(slow);
+    button.disabled = false;
+  }
+}
+
 /** Why a call on something had no success. */
 export const refusal = (call, on, error) => `${call} ${on}: ${error.title ? `${error.title}. ` : 'no answer. '}${error.detail ?? error.message} (${error.code ?? 'unreachable'})`;
 

@@ -1,7 +1,7 @@
 // The page: which view is shown, its data kept fresh, and whether the API answers.
 
 import { Problem, Unreachable, loadSettings, settings } from './api.js';
-import { address, h, link, replace, visible } from './dom.js';
+import { address, h, link, loading, replace, visible } from './dom.js';
 import * as hands from './hands.js';
 import { isMissing, meaning, problem } from './problem.js';
 import { length, refresh, skew } from './time.js';
@@ -76,7 +76,7 @@ function open() {
   const title = visible(id ?? found?.name ?? 'No such view');
   document.title = `${title} · Tickover`;
   const heading = h('h1', {}, title);
-  const root = h('div', { class: 'view' }, shown ? h('p', { class: 'quiet', role: 'status' }, 'Loading…') : null);
+  const root = h('div', { class: 'view' }, shown ? loading() : null);
   main.replaceChildren(heading, root);
   nav(first);
   hands.unknown();

@@ -82,6 +82,9 @@ export function empty(text, ...more) {
   return h('div', { class: 'empty' }, h('p', {}, text), more);
 }
 
+/** What stands where data will be. */
+export const loading = () => h('p', { class: 'quiet', role: 'status' }, 'Loading…');
+
 /** A link to a view of this page. */
 export function link(path, text, attributes = {}) {
   return h('a', { href: address(path), ...attributes }, text ?? path.at(-1));

@@ -12,18 +12,21 @@ const BAR_MS = DAY_MS / BARS;
 /** How often the day is asked for, in milliseconds. */
 const EVERY_MS = 60_000;
 
+/** How many parts at the end are asked for again: CloudWatch fills the last minutes late. */
+const LATE_PARTS = 4;
+
 /** What a bar without data means on one machine. */
-const GRAY = 'Gray: the server didn’t run.';
+const OFF = 'the server didn’t run';
 
 const known = new Map();
 
 /** The last day of a queue, or of all: its parts, what is to be known of them, and a refusal. No parts, where the system keeps
- * none. It is asked for once a minute, from the last part on that is known. */
+ * none. It is asked for once a minute, and only the end of what is known again. */
 export async function history(queue, signal) {
   const key = queue ?? '';
   const kept = known.get(key);
   if (kept && performance.now() < kept.at + EVERY_MS) return kept.day;
-  const from = kept?.day.parts?.at(-1)?.at;
+  const from = kept?.day.parts?.at(-LATE_PARTS)?.at;
   let day = { parts: null };
   try {
     day = await get(['history'], { queue, from }, signal);
@@ -56,19 +59,19 @@ export function day({ parts, note, refusal }, queue) {
   for (const part of parts) bars[Math.floor((millis(part.at) - from) / BAR_MS)]?.push(part);
   const charts = CHARTS.map(([name, field, how, text]) => {
     const values = bars.map((all) => (how === 'sum' ? all.reduce((sum, part) => sum + part[field], 0) : Math.max(0, ...all.map((part) => part[field]))));
-    return chart(name, values, bars, from, how, text);
+    return chart(name, values, bars, from, how, text, note ? 'no data' : OFF);
   });
   const fails = bars.map((all, place) => [from + place * BAR_MS, all.reduce((sum, part) => sum + part.failed, 0)]).filter(([, count]) => count > 0);
   const worst = [...fails].sort(([, one], [, other]) => other - one)[0];
-  const text = worst ? ['Most failed ', h('a', { href: failuresOf(worst[0]) }, `from ${clock(worst[0])} to ${clock(worst[0] + BAR_MS)}: ${worst[1]}`), '. '] : 'Nothing has failed. ';
+  const text = worst ? ['Most failed ', h('a', { href: failuresOf(worst[0]) }, `from ${clock(worst[0])} to ${clock(worst[0] + BAR_MS)}: ${worst[1]}`), '. '] : 'It has no failures. ';
   return section(name, refused, h('div', { class: 'charts' }, charts),
-    h('p', { class: 'quiet' }, text, note ?? GRAY, ' The same in a shell: ', command(commands.history(queue))));
+    h('p', { class: 'quiet' }, text, note ?? `Gray: ${OFF}.`, ' The same in a shell: ', command(commands.history(queue))));
 }
 
 const clock = (ms) => local(ms).replace(/(\d\d:\d\d):\d\d/, '$1');
 const failuresOf = (ms) => address(['failures'], { from: new Date(ms).toISOString(), before: new Date(ms + BAR_MS).toISOString() });
 
-function chart(name, values, bars, from, how, text) {
+function chart(name, values, bars, from, how, text, gap) {
   const most = Math.max(...values, 1);
   const all = how === 'sum' ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
   const when = values.indexOf(Math.max(...values));
@@ -78,7 +81,7 @@ function chart(name, values, bars, from, how, text) {
     const height = value > 0 ? Math.max((value / most) * 38, 2) : 0;
     const bar = node('rect', { x: place * 4, width: 3, y: bars[place].length > 0 ? 40 - height : 38, height: bars[place].length > 0 ? height : 2, class: bars[place].length > 0 ? '' : 'off' });
     const title = node('title', {});
-    title.textContent = `${clock(from + place * BAR_MS)}: ${bars[place].length > 0 ? text(value) : 'the server didn’t run'}`;
+    title.textContent = `${clock(from + place * BAR_MS)}: ${bars[place].length > 0 ? text(value) : gap}`;
     bar.append(title);
     svg.append(bar);
   });

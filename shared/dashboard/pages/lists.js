@@ -51,11 +51,13 @@ export function finder(page, name, text, example, value) {
   return h('form', { class: 'field', onsubmit: asked }, h('label', { for: `by-${name}` }, text), h('span', { class: 'joined' }, input, h('button', { 'aria-label': `Find by ${text.toLowerCase()}` }, 'Find')));
 }
 
-/** Which ends a list has: the choices, and the instant that one stands for. Pages of a list need the same one, so it is in the
- * address. */
+/** The choices of a time, in hours. */
 export const ENDED = [['', 'Any time'], ['1', 'Last hour'], ['24', 'Last 24 hours'], ['168', 'Last 7 days']];
-export const hoursAgo = (hours) => (hours ? new Date(now() - Number(hours) * 3_600_000).toISOString() : '');
-export const endChoice = (page) => choice('ended', 'Ended', ENDED, page.query.ended ?? '', (value) => page.requery({ ended: value, ended_from: hoursAgo(value), cursor: null }));
+/** The whole minute this many hours ago: it moves with the time. */
+export const hoursAgo = (hours) => new Date(Math.floor(now() / 60_000 - Number(hours) * 60) * 60_000).toISOString();
+/** From which end on a list has records. Further pages keep the instant of the first one. */
+export const endedFrom = ({ ended, ended_from: from, cursor }) => (ended && !cursor ? hoursAgo(ended) : from ?? '');
+export const endChoice = (page) => choice('ended', 'Ended', ENDED, page.query.ended ?? '', (value) => page.requery({ ended: value, ended_from: null, cursor: null }));
 
 /** Why a record doesn’t go on before somebody acts, if that is known. */
 function held({ status, stuck, queue, ended_at: ended, next }) {

@@ -1,7 +1,7 @@
 // The same call for many records: counted, confirmed, then carried out by the system.
 
 import { because, get, parse, post, settings } from './api.js';
-import { actions, command, confirmed, whyField } from './actions.js';
+import { actions, command, confirmed, refusal, whyField } from './actions.js';
 import { commands } from './commands.js';
 import { h, notify } from './dom.js';
 import { jsonField, textField } from './payload.js';
@@ -19,30 +19,30 @@ function offered(what, live, step) {
   return OFFERED[what].filter(fits).map(([action, name, more = '']) => ({ action, name: `${name}${more} all`, says: `Each of them: ${of(name).says}`, final: of(name).final }));
 }
 
-/** What can be done with all of a selection. `live`: whether they are open (`null`: some are); `step`: whether steps failed. */
+/** What can be done with all of what a selection gives when it is asked: the last hour moves. `live`: whether they are open (`null`: some are); `step`: whether steps failed. */
 export function many(page, what, selection, { live = null, step = true } = {}) {
   const why = whyField(`why-many-${what}`);
   const start = async (one, more, pressed) => {
     pressed.disabled = true;
-    const request = { action: one.action, [what]: selection, ...more };
+    const request = { action: one.action, [what]: selection(), ...more };
     try {
       const count = await counted(request);
       const texts = [one.says, `Found now: ${count}. It can be stopped.`, one.final].filter(Boolean);
       if (count === 0) notify('Nothing matches now.');
       else if (await confirmed(one.name, `(${count})`, texts)) page.go(['operations', (await because(why.value.trim() || null, () => post(['operations'], { ...request, total: count }))).operation.id]);
     } catch (error) {
-      notify(`${one.name}: ${error.title ?? 'no answer'}. ${error.detail ?? error.message}`, true);
+      notify(refusal(one.name, what, error), true);
     }
     pressed.disabled = settings.read_only;
   };
   const button = (one, more) => h('button', { type: 'button', disabled: settings.read_only, class: one.final ? 'danger' : '', 'data-key': one.name, onclick: (event) => start(one, more(), event.currentTarget) }, one.name);
-  const row = (one) => h('li', {}, button(one, () => ({})), h('span', { class: 'says' }, one.says), command(commands.many(what, one.action, selection)));
+  const row = (one) => h('li', {}, button(one, () => ({})), h('span', { class: 'says' }, one.says), command(commands.many(what, one.action, selection())));
   return [h('ul', { class: 'actions' }, offered(what, live, step).map(row)), settings.read_only ? null : why, what === 'executions' && live !== false && event(button)];
 }
 
-/** The same for all that match a filter. Only what is given counts. */
+/** The same for all that match what a filter gives. Only what is given counts. */
 export function allThatMatch(page, what, filter, live) {
-  const selection = Object.fromEntries(Object.entries(filter).filter(([, value]) => value?.length > 0));
+  const selection = () => Object.fromEntries(Object.entries(filter()).filter(([, value]) => value?.length > 0));
   return h('details', { 'data-key': 'all' }, h('summary', {}, 'Calls on all that match'), many(page, what, selection, { live }));
 }
 

@@ -272,6 +272,9 @@ pub trait TaskIndex: Send + Sync {
     /// From when on a worker could have had the oldest task that is ready at `now`.
     fn oldest(&self, queue: &QueueName, now: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 
+    /// How many tasks of each queue run. Its cost grows with them, not with those that wait.
+    fn running(&self) -> Result<Vec<(QueueName, u64)>, StoreError>;
+
     /// How many tasks of each queue that has some are open. A task is late if a worker could have had it at `late_from` or
     /// before.
     fn counts(&self, late_from: Timestamp) -> Result<Vec<TaskCount>, StoreError>;

@@ -24,7 +24,7 @@ use tickover_core::time::Timestamp;
 use crate::contention::Tries;
 use crate::error::{ServiceError, unknown_queue};
 use crate::metric;
-use crate::ports::{Depth, StoreError, TaskFilter};
+use crate::ports::{Depth, StoreError, TaskFilter, TaskIndex};
 use crate::service::Service;
 use crate::telemetry::field;
 
@@ -119,9 +119,10 @@ pub struct QueueInfo {
 impl Service {
     /// All queues with their depth.
     pub async fn list_queues(&self) -> Result<Vec<QueueInfo>, ServiceError> {
+        let leased = self.leased()?;
         let mut infos = Vec::new();
         for name in self.queue_names().await? {
-            match self.info(name, None).await {
+            match self.info(name, None, &leased).await {
                 Ok(info) => infos.push(info),
                 // Deleted since it was found.
                 Err(ServiceError::Rejected(Reject::UnknownQueue { .. }))
@@ -136,7 +137,7 @@ impl Service {
     pub async fn describe_queue(&self, name: &QueueName) -> Result<QueueInfo, ServiceError> {
         self.require_queue(name).await?;
         let oldest_at = self.oldest(name).await?;
-        self.info(name.clone(), oldest_at).await
+        self.info(name.clone(), oldest_at, &self.leased()?).await
     }
 
     /// Sets the gauges of all queues, including Tickover's own, before metrics are read. A queue that doesn't answer
@@ -159,7 +160,7 @@ impl Service {
         } else {
             self.resume_queue(name).await?;
         }
-        self.info(name.clone(), None).await
+        self.info(name.clone(), None, &self.leased()?).await
     }
 
     /// Stores the name of an in-process queue: the table has a record of it from its first task on.
@@ -323,8 +324,21 @@ impl Service {
         Ok(names)
     }
 
-    async fn info(&self, name: QueueName, oldest_at: Option<Timestamp>) -> Result<QueueInfo, ServiceError> {
-        let depth = self.ports.queue.depth(&name).await?;
+    /// How many tasks of each queue workers have, as far as the store counts them: messages that don't outlive the process
+    /// lack those from before its start.
+    fn leased(&self) -> Result<HashMap<QueueName, u64>, ServiceError> {
+        let running = self.ports.store.traits().tasks.map(TaskIndex::running).transpose()?;
+        Ok(running.into_iter().flatten().collect())
+    }
+
+    async fn info(
+        &self,
+        name: QueueName,
+        oldest_at: Option<Timestamp>,
+        leased: &HashMap<QueueName, u64>,
+    ) -> Result<QueueInfo, ServiceError> {
+        let mut depth = self.ports.queue.depth(&name).await?;
+        depth.in_flight = depth.in_flight.max(leased.get(&name).copied().unwrap_or_default());
         let record = self.record(&name).await?;
         let paused = record.as_ref().is_some_and(|record| record.paused);
         let by = record.as_ref().and_then(|record| record.by.clone());

@@ -154,6 +154,21 @@ pub(crate) fn oldest(
     Ok(at.map(Timestamp::from_millis))
 }
 
+/// How many tasks of each queue run: those of `record_running`.
+pub(crate) fn running(connection: &Connection) -> Result<Vec<(QueueName, u64)>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT queue, count(*) FROM record WHERE kind = 0 AND status = 'running' GROUP BY queue",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut running = Vec::new();
+    while let Some(row) = rows.next()? {
+        // A name that this build doesn't take is left out.
+        let Ok(queue) = QueueName::parse(row.get::<_, String>(0)?) else { continue };
+        running.push((queue, row.get::<_, i64>(1)?.cast_unsigned()));
+    }
+    Ok(running)
+}
+
 /// How many tasks of each queue are open, and how many could have been claimed by an instant.
 pub(crate) fn counts(connection: &Connection, late_from: Timestamp) -> Result<Vec<TaskCount>, Failure> {
     let mut statement = connection.prepare_cached(

@@ -197,6 +197,10 @@ impl TaskIndex for SqliteStore {
         self.read(|connection| find::oldest(connection, queue, now))
     }
 
+    fn running(&self) -> Result<Vec<(QueueName, u64)>, StoreError> {
+        self.read(find::running)
+    }
+
     fn counts(&self, late_from: Timestamp) -> Result<Vec<TaskCount>, StoreError> {
         self.read(|connection| find::counts(connection, late_from))
     }

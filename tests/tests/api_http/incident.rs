@@ -178,6 +178,9 @@ async fn a_worker_that_has_had_its_work_since_before_a_restart_is_a_worker_of_it
     let restarted = another_process(&api, store, queue).await;
     restarted.schedule("next", json!({})).await;
     api.advance(600_000);
+    let queue = restarted.get("/v1/queues/q").await.ok(200)["queue"].clone();
+    let listed = restarted.get("/v1/queues").await.ok(200)["queues"][0].clone();
+    assert_eq!((&queue["in_flight"], &listed["in_flight"]), (&json!(1), &json!(1)));
     let found = workers(&restarted).await[0].clone();
     let numbers = ["depth", "in_flight", "unserved"].map(|name| found[name].clone());
     assert_eq!(numbers, [json!(1), json!(1), json!(false)], "{found}");

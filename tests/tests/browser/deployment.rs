@@ -176,6 +176,8 @@ async fn the_page_of_a_deployment_shows_its_last_day_from_cloudwatch_or_why_it_c
         let later = "(performance.now = ((now) => () => now() + 61000)(performance.now.bind(performance)), true)";
         assert_eq!(browser.value(later).await, true);
         browser.sees("From CloudWatch").await;
+        // That there is no metric doesn't say that nothing ran.
+        browser.until("document.querySelector('.charts title').textContent.endsWith(': no data')").await;
         browser.misses("The last day can’t be read.").await;
         browser.until("document.querySelector('.charts .fails').getAttribute('aria-label').startsWith('Failed: in all 1')").await;
         browser.sees("tickover --stack prod history").await;

@@ -62,6 +62,19 @@ async fn the_last_hour_moves_with_the_time_and_is_in_the_address() {
         site.env.advance("2h").await.unwrap();
         browser.sees("No execution matches these filters").await;
         assert_eq!(browser.value("location.hash").await, "#/executions?since=1");
+        // The same of those that ended.
+        for (view, choice, address, none) in [
+            ("#/tasks", "ended", "#/tasks?ended=1", "No task matches these filters"),
+            ("#/failures", "since", "#/failures?since=1", "Nothing that is kept has failed in this time"),
+        ] {
+            site.failed_task(&format!("lost-{choice}")).await;
+            browser.open(view).await;
+            browser.choose(choice, "1").await;
+            browser.until(&format!("location.hash === {address:?}")).await;
+            browser.sees("no_such_address").await;
+            site.env.advance("2h").await.unwrap();
+            browser.sees(none).await;
+        }
     })
     .await;
 }

@@ -1,7 +1,14 @@
 //! What an operator asks in an incident is answered within three clicks from the overview.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::Json;
+use axum::extract::{Query, Request};
+use axum::http::header::DATE;
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
 use serde_json::{Value, json};
 use tickover_core::duration::Millis;
 use tickover_dashboard::Settings;
@@ -219,6 +226,77 @@ async fn the_last_day_shows_the_hour_that_failed_and_leads_to_its_failures() {
         browser.open("#/queues").await;
         browser.press("The last day").await;
         browser.sees("The last day of emails").await;
+    })
+    .await;
+}
+
+/// The parts of an hour, with so many failures in the fourth last of them.
+fn parts(failed: u64) -> Vec<Value> {
+    let part = |place: u64| {
+        let failed = if place == 7 { failed } else { 0 };
+        json!({"at": format!("2026-01-01T00:{:02}:00.000Z", 5 * place + 5), "completed": 1, "failed": failed, "late_ms": 0, "depth": 0, "oldest_ms": 0, "running": 0})
+    };
+    (0..11).map(part).collect()
+}
+
+#[tokio::test]
+async fn the_last_parts_of_a_day_are_asked_for_again_because_cloudwatch_fills_them_late() {
+    let incident = Incident::begin().await;
+    incident.task("a", json!({})).await;
+    incident.pass(60);
+    let failed = Arc::new(AtomicU64::new(0));
+    let late = Arc::clone(&failed);
+    let history = from_fn(move |request: Request, next: Next| {
+        let parts = parts(late.load(Ordering::Relaxed));
+        async move {
+            let uri = request.uri().clone();
+            let answer = next.run(request).await;
+            if uri.path() != "/v1/history" {
+                return answer;
+            }
+            // The clock of the server goes on counting.
+            let date = answer.headers()[DATE].clone();
+            let Query(query) = Query::<HashMap<String, String>>::try_from_uri(&uri).unwrap();
+            let from = query.get("from").cloned().unwrap_or_default();
+            let parts: Vec<_> =
+                parts.into_iter().filter(|part| part["at"].as_str().unwrap() >= &*from).collect();
+            ([(DATE, date)], Json(json!({"every": "5m", "parts": parts}))).into_response()
+        }
+    });
+    let settings = Settings { metrics: false, ..Settings::default() };
+    let routes = router(&incident.scene.service, settings).layer(history);
+    let server = Server::start("127.0.0.1:0", routes).await;
+    browse(&server.url(), async |browser| {
+        browser.open("#/").await;
+        let says = |all: &str| format!("[...document.querySelectorAll('.charts svg')].some((one) => one.getAttribute('aria-label').startsWith('{all}'))");
+        browser.until(&says("Failed: in all 0")).await;
+        failed.store(2, Ordering::Relaxed);
+        let later = "(performance.now = ((now) => () => now() + 61000)(performance.now.bind(performance)), true)";
+        assert_eq!(browser.value(later).await, true);
+        browser.until(&says("Failed: in all 2")).await;
+        browser.until(&says("Completed: in all 11")).await;
+    })
+    .await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_view_of_queues_asks_once_for_all_of_them_and_again_only_for_those_with_work() {
+    let incident = Incident::begin().await;
+    incident.task("waits", json!({})).await;
+    for queue in ["idle", "reports"] {
+        incident.task(queue, json!({"queue": queue})).await;
+        incident.post(&format!("queues/{queue}/claim"), json!({"worker": "ada"})).await;
+    }
+    browse(&incident.server.url(), async |browser| {
+        browser.open("#/queues").await;
+        browser.sees("Oldest waits since").await;
+        browser.value("(performance.clearResourceTimings(), true)").await;
+        let calls = "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)";
+        let lists = format!("{calls}.flatMap((path, place) => (path === '/v1/queues' ? [place] : []))");
+        browser.until(&format!("{lists}.length > 1")).await;
+        let refresh = browser.value(&format!("{calls}.slice(...{lists})")).await;
+        assert_eq!(refresh, json!(["/v1/queues", "/v1/queues/emails"]));
     })
     .await;
 }

@@ -16,6 +16,7 @@ mod jobs;
 mod keyboard;
 mod lists;
 mod live;
+mod middle;
 mod picture;
 mod proxy;
 mod safety;

@@ -11,6 +11,7 @@ use tickover_dashboard::Settings;
 
 use crate::driver::browse;
 use crate::flows::{approval, relay};
+use crate::jobs::Incident;
 use crate::site::{Server, Site, router};
 
 #[tokio::test]
@@ -114,6 +115,25 @@ async fn numbers_are_of_all_there_is_and_a_group_of_failures_is_called_as_a_whol
         site.env.advance("10s").await.unwrap();
         browser.sees(&format!("Found now: {MANY}.")).await;
         browser.press("No, go back").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_number_leads_to_what_it_counts() {
+    let incident = Incident::of(Settings::default()).await;
+    incident.execution("turn-1", json!({"queue": "emails"})).await;
+    incident.pass(2);
+    browse(&incident.server.url(), async |browser| {
+        browser.open("#/").await;
+        browser.sees("tasks are late").await;
+        browser.press("1executions are late").await;
+        browser.sees("turn-1").await;
+        // A queue's messages are of turns, too.
+        browser.open("#/queues").await;
+        browser
+            .until("[...document.querySelectorAll('dd')].some((one) => one.textContent === '1, its tasks')")
+            .await;
     })
     .await;
 }

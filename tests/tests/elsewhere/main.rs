@@ -2,6 +2,7 @@
 //! service, also if answers are lost, workers die, or the system is restarted.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod answers;
 mod bad_input;
 mod deaths;
 mod flows;

@@ -1,7 +1,7 @@
 // Ends a wait for a callback, with the token that the workflow's code has given away.
 
 import { post, settings } from '../api.js';
-import { command } from '../actions.js';
+import { command, submit } from '../actions.js';
 import { commands } from '../commands.js';
 import { h, replace, section } from '../dom.js';
 import { jsonField, textField } from '../payload.js';
@@ -16,8 +16,7 @@ export function callbackForm(done) {
   const shell = h('p');
   const token = () => address.value().split('/').at(-1);
   const shellCommand = () => replace(shell, command(code.value() ? commands.failCallback(token() || 'TOKEN', code.value()) : commands.completeCallback(token() || 'TOKEN', output.value())));
-  const report = async (event) => {
-    event.preventDefault();
+  const report = (event) => submit(event, async () => {
     const text = output.value();
     if (text === null) return;
     const [how, body] = code.value() ? ['fail', { error: { code: code.value() } }] : ['complete', text ? `{"output":${text}}` : {}];
@@ -28,7 +27,7 @@ export function callbackForm(done) {
       replace(answer, problem(error));
     }
     await done();
-  };
+  });
   shellCommand();
   return section('Report to a callback', h('form', { class: 'form', onsubmit: report, oninput: shellCommand }, address.element, output.element, code.element,
     h('div', { class: 'buttons' }, h('button', { id: 'report-callback', disabled: settings.read_only }, 'Report')), shell, answer));

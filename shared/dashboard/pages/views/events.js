@@ -1,9 +1,9 @@
 // Sends an event to an execution, and shows which events wait for it.
 
 import { get, post, remove, settings } from '../api.js';
-import { command, confirmed } from '../actions.js';
+import { command, confirmed, refusal, submit } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, h, link, notify, replace, section, table } from '../dom.js';
+import { badge, h, link, loading, notify, replace, section, table } from '../dom.js';
 import { jsonField, payload, textField } from '../payload.js';
 import { problem } from '../problem.js';
 import { at, near } from '../time.js';
@@ -27,7 +27,7 @@ export function show(page) {
     return;
   }
 
-  const waits = h('div');
+  const waits = h('div', {}, loading());
   const pending = h('div');
   const callback = callbackForm(() => refresh());
   const answer = h('div');
@@ -36,8 +36,7 @@ export function show(page) {
   const eventId = textField('event-id', 'Id of the event (optional)', { hint: 'Of two events with one id only the first counts, so the call can be repeated' });
   const asks = h('input', { type: 'checkbox', id: 'event-answer' });
   const shell = h('p');
-  const send = async (event) => {
-    event.preventDefault();
+  const send = (event) => submit(event, async () => {
     const text = body.value();
     if (text === null || !name.value()) return;
     const fields = [text ? `"payload":${text}` : null, eventId.value() ? `"event_id":${JSON.stringify(eventId.value())}` : null].filter(Boolean);
@@ -54,7 +53,7 @@ export function show(page) {
       replace(answer, problem(error));
     }
     await refresh();
-  };
+  });
   const form = h('form', { class: 'form', onsubmit: send, oninput: () => shellCommand() }, name.element, body.element, eventId.element,
     h('div', { class: 'field' }, h('label', {}, asks, ' Wait for an answer, at most 20 s')),
     h('div', { class: 'buttons' }, h('button', { id: 'send-event', class: 'primary', disabled: settings.read_only }, 'Send the event')), shell, answer);
@@ -99,7 +98,7 @@ export function show(page) {
       const { cleared } = await remove(['executions', id, 'events', one]);
       notify(`${cleared} events of ${one} are removed.`);
     } catch (error) {
-      notify(`${error.title ?? 'No answer'}: ${error.detail ?? error.message}`, true);
+      notify(refusal('Clear', one, error), true);
     }
     await refresh();
   }

@@ -5,10 +5,10 @@ import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { badge, empty, h, link, replace, table } from '../dom.js';
 import { FAILED, OPEN, count, counted, forget, latest, listed, remember, total, workflows } from '../known.js';
-import { ENDED, PAGE, choice, endChoice, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
+import { ENDED, PAGE, choice, endChoice, endedFrom, errorCell, finder, hoursAgo, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { problem } from '../problem.js';
-import { at, now } from '../time.js';
+import { at } from '../time.js';
 import { nextShort } from '../words.js';
 
 const STATUSES = [
@@ -17,21 +17,22 @@ const STATUSES = [
 ];
 
 export function show(page) {
-  const { workflow = '', status = '', since = '', from = '', label = '', error = '', stuck = '', id_prefix = '', ended_from = '', cursor } = page.query;
-  const isFiltered = Boolean(status || since || from || label || error || stuck || id_prefix || ended_from || cursor);
+  const { workflow = '', status = '', since = '', from = '', label = '', error = '', stuck = '', id_prefix = '', cursor } = page.query;
+  const ended = () => endedFrom(page.query);
+  const isFiltered = Boolean(status || since || from || label || error || stuck || id_prefix || ended() || cursor);
   let shown = null;
   /** The instant from which on they are listed: it moves with the time. Further pages keep that of the first one. */
-  const startedFrom = () => (since && !cursor ? instant(since) : from);
+  const startedFrom = () => (since && !cursor ? hoursAgo(since) : from);
   const everything = all();
 
   const load = async (signal) => {
     const names = await workflows(signal);
-    const query = { status, label, error, started_from: startedFrom(), stuck, id_prefix, ended_from, limit: PAGE };
-    if (!workflow) return { names, from: query.started_from, ...await latest(names, { ...query, cursor }, signal) };
+    const query = { status, label, error, started_from: startedFrom(), stuck, id_prefix, ended_from: ended(), limit: PAGE };
+    if (!workflow) return { names, from: query.started_from, ended_from: query.ended_from, ...await latest(names, { ...query, cursor }, signal) };
     const list = await get(['executions'], { ...query, workflow, cursor }, signal);
     if (list.executions.length > 0) remember(workflow);
     else if (!isFiltered && !names.includes(workflow)) forget(workflow);
-    return { names, from: query.started_from, ...list };
+    return { names, from: query.started_from, ended_from: query.ended_from, ...list };
   };
 
   const draw = (data) => {
@@ -42,7 +43,7 @@ export function show(page) {
     }
     shown = data;
     const rows = data.executions.filter((one) => matches(one, page.rows));
-    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor, { from: data.from }), limits(data), everything);
+    replace(page.root, filters(data.names), counts(rows, workflow), list(rows), pages(page, data.cursor, { from: data.from, ended_from: data.ended_from }), limits(data), everything);
   };
 
   function filters(names) {
@@ -64,7 +65,7 @@ export function show(page) {
     if (!(workflow || status || label || error) || stuck || id_prefix) return null;
     const statuses = status ? status.split(',') : [];
     const live = status ? statuses.every((one) => OPEN.includes(one)) : null;
-    return allThatMatch(page, 'executions', { workflow, status: statuses, label, error, started_from: startedFrom(), ended_from }, live);
+    return allThatMatch(page, 'executions', () => ({ workflow, status: statuses, label, error, started_from: startedFrom(), ended_from: ended() }), live);
   }
 
   function list(rows) {
@@ -85,15 +86,12 @@ export function show(page) {
   function limits(data) {
     if (workflow || listed) {
       const only = status.includes(',') ? '' : status;
-      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from: data.from, ended_from, stuck, id_prefix })));
+      return h('p', { class: 'quiet' }, howCounted(), 'The same in a shell: ', command(commands.listExecutions(workflow, { status: only, label, error, from: data.from, ended_from: data.ended_from, stuck, id_prefix })));
     }
     const more = data.hasMore && !data.cursor ? `These are the latest ${PAGE} of each workflow: choose one to see all of its executions. ` : '';
     return h('p', { class: 'quiet' }, more, 'Of all workflows, this system lists only failed executions. With TICKOVER_LISTS=all it lists all, for one write more for each, and counts the latest 1,000. Known are workflows that workers have announced or this browser has shown; type another one above.');
   }
 }
-
-/** The whole minute this many hours ago. */
-const instant = (hours) => new Date(Math.floor(now() / 60_000 - Number(hours) * 60) * 60_000).toISOString();
 
 /** How many there are of each status, by the system's own count or among those that are shown. */
 function counts(rows, workflow) {

@@ -45,9 +45,9 @@ export function groupName({ what, of, steps }) {
 const text = ({ found: { count } }, more) => `${count}${more ? '+' : ''}`;
 
 /** What selects a group's records for an operation. */
-function selection({ what, of, code, status }, { from, before }) {
+function selection({ what, of, code, status }, ended) {
   const all = what === 'task' ? { kind: of } : { workflow: of };
-  return { ...all, ...(status ? {} : { error: code }), status: status ? [status] : FAILED.split(','), ...(from && { ended_from: from }), ...(before && { ended_before: before }) };
+  return { ...all, ...(status ? {} : { error: code }), status: status ? [status] : FAILED.split(','), ...ended };
 }
 
 /** A group of the API by its key, with the steps that failed. */
@@ -57,13 +57,14 @@ export function show(page) {
   const body = page.root;
   const { from, before, since = '', group: wanted } = page.query;
   const period = { from, before, since };
-  const ended = { ended_from: from, ended_before: before };
+  /** Which ends count; the last hour moves with the time. */
+  const ended = () => ({ ...((since || from) && { ended_from: since ? hoursAgo(since) : from }), ...(before && { ended_before: before }) });
   let known = null;
   let readAt = 0;
 
   const load = async (signal) => {
     if (known?.read_max && known.failed.count > CHEAP && performance.now() < readAt + EVERY_MS) return known;
-    const data = await get(['failures'], ended, signal);
+    const data = await get(['failures'], ended(), signal);
     const group = wanted && data.groups.map(groupOf).find(({ id }) => id === wanted);
     known = group ? { ...data, ...await latestOf(group, signal) } : data;
     readAt = performance.now();
@@ -72,7 +73,7 @@ export function show(page) {
 
   /** The latest of a group. */
   async function latestOf({ what, of, code, status }, signal) {
-    const query = { ...ended, ...(status ? {} : { error: code }), limit: SHOWN };
+    const query = { ...ended(), ...(status ? {} : { error: code }), limit: SHOWN };
     if (what === 'task') return { records: (await get(['tasks'], { ...query, kind: of, status: FAILED }, signal)).tasks };
     return { records: (await get(['executions'], { ...query, workflow: of, status: status ?? 'failed' }, signal)).executions };
   }
@@ -89,19 +90,19 @@ export function show(page) {
     } else if (wanted) {
       replace(body, empty('Nothing of this group has failed any more.', h('p', {}, link(['failures'], 'All failures'))));
     } else if (groups.length === 0) {
-      replace(body, periods(), empty(from ? 'Nothing that is kept has failed in this time.' : 'Nothing that is kept has failed.', h('p', {}, 'Failures are shown here until the retention has deleted them.')), note);
+      replace(body, periods(), empty(from || since ? 'Nothing that is kept has failed in this time.' : 'Nothing that is kept has failed.', h('p', {}, 'Failures are shown here until the retention has deleted them.')), note);
     } else {
       replace(body, periods(), table('Groups of failures', ['What failed', 'Error', 'Count', 'Rate', 'First', 'Last', 'Message of the last'], groups.map((group) => {
         const { first, last, rate } = timesOf(group, more);
         return [h('a', { href: groupAddress(group, period), 'data-key': group.id }, groupName(group)), group.code, text(group, more), rate, first, last, h('span', { class: 'error' }, group.found.message ?? '')];
       })), note);
     }
-    if (!wanted) body.append(h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.failures(ended))));
+    if (!wanted) body.append(h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.failures(ended()))));
   };
 
   /** Which failures count: those that ended since then. */
   function periods() {
-    const pick = (value) => page.requery({ since: value, from: hoursAgo(value), before: null });
+    const pick = (value) => page.requery({ since: value, from: null, before: null });
     return h('div', { class: 'filters' }, choice('since', 'Failed', ENDED, since, pick),
       from && before ? h('p', {}, `From ${local(millis(from))} to ${local(millis(before))}. `, link(['failures'], 'All of them')) : null);
   }
@@ -109,9 +110,9 @@ export function show(page) {
   function one(group, { failed: { more }, records }) {
     const { first, last, rate } = timesOf(group, more);
     return [
-      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${text(group, more)}`, from ? ' in the chosen time' : ''),
+      h('p', {}, link(['failures'], 'All failures'), ` / ${groupName(group)}, error `, h('code', {}, group.code), `: ${text(group, more)}`, from || since ? ' in the chosen time' : ''),
       facts([['First', first], ['Last', last], ['In the last hour', rate]]),
-      section('Calls on all of them', many(page, `${group.what}s`, selection(group, period), { live: false, step: group.steps.size > 0 })),
+      section('Calls on all of them', many(page, `${group.what}s`, () => selection(group, ended()), { live: false, step: group.steps.size > 0 })),
       section('Records', table('Records', ['Id', 'Status', 'Started', 'Ended', 'Error'], records.map((record) => [
         idCell(record), badge(record.status), startedCell(record), near(record.ended_at), h('span', { class: 'error' }, record.error ? errorText(record.error) : ''),
       ])), records.length < group.found.count ? h('p', { class: 'quiet' }, `The ${records.length} of ${text(group, more)} that began last.`) : null),

@@ -1,9 +1,9 @@
 // Limits by key: who has a key's places, who waits, and what operators change.
 
 import { get, keyPart, put, settings } from '../api.js';
-import { RELEASE, button, command, panel, refusal } from '../actions.js';
+import { RELEASE, button, command, panel, refusal, submit } from '../actions.js';
 import { commands } from '../commands.js';
-import { badge, empty, facts, h, link, notify, replace, section, table } from '../dom.js';
+import { badge, empty, facts, h, link, loading, notify, replace, section, table } from '../dom.js';
 import { textField } from '../payload.js';
 import { refused } from '../problem.js';
 import { near } from '../time.js';
@@ -25,7 +25,7 @@ export function show(page) {
 
 function all(page) {
   const key = textField('limit-key', 'Key', { required: true, hint: 'As tasks and executions have it in concurrency' });
-  const list = h('div');
+  const list = h('div', {}, loading());
   const chosen = (event) => {
     event.preventDefault();
     if (key.value()) page.go(['limits', key.value()]);
@@ -57,8 +57,7 @@ const owner = (one) => (one.task ? link(['tasks', one.task]) : link(['executions
 function one(page) {
   const key = page.id;
   const field = textField('limit-most', 'Limit', { required: true, hint: `1 to ${LIMIT_MAX}. It counts instead of what requests ask for. A lower one takes no place away` });
-  const set = async (event) => {
-    event.preventDefault();
+  const set = (event) => submit(event, async () => {
     try {
       await put(['limits', keyPart(key)], JSON.stringify({ limit: Number(field.value()) }));
       notify(`Set ${key}: done.`);
@@ -66,13 +65,13 @@ function one(page) {
       notify(refusal('Set', key, error), true);
     }
     await refresh();
-  };
+  });
   const shell = h('p');
   const shellCommand = () => replace(shell, command(commands.setLimit(key, field.value() || 'LIMIT')));
   const form = h('form', { class: 'form', onsubmit: set, oninput: shellCommand }, field.element,
     h('div', { class: 'buttons' }, h('button', { disabled: settings.read_only }, 'Set the limit')), shell);
   shellCommand();
-  const state = h('div');
+  const state = h('div', {}, loading());
   const rest = h('div');
   replace(page.root, state, section('Set its limit', form), rest);
 

@@ -42,7 +42,7 @@ export function show(page) {
     const { seen, lastDay } = data;
     for (const { name, depth } of seen.queues) depths.set(name, [...(depths.get(name) ?? []), depth].slice(-DEPTHS));
     const isNew = seen.queues.length === 0 && seen.executions.open.count === 0 && seen.failed.count === 0;
-    replace(page.root, isNew ? first() : null, alarm(seen.queues), numbers(seen), failures(seen), queueTable(seen, depths, rates), isNew || lastDay === undefined ? null : day(lastDay), isFirst ? null : lateness(measured, seen));
+    replace(page.root, isNew ? first() : null, alarm(seen.queues), numbers(seen), failures(seen), queueTable(seen, depths, rates), isNew || lastDay === undefined ? null : day(lastDay), isFirst ? null : lateness(measured));
     if (isFirst) {
       isFirst = false;
       refresh();
@@ -59,19 +59,21 @@ function first() {
 
 /** A count as text: with a plus, if there may be more. */
 const text = ({ count, more }) => `${count}${more ? '+' : ''}`;
-const both = (one, other) => ({ count: one.count + other.count, more: one.more || other.more });
+const some = ({ count, more }) => count > 0 || more;
 
 /** The numbers at the top, each a link to its records. */
 function numbers({ tasks, executions, failed }) {
   const tile = (count, label, href, tone = '') => h('a', { class: `tile ${count.count === 0 ? '' : tone}`, href }, h('span', { class: 'number' }, text(count)), h('span', {}, label));
-  return h('div', { class: 'tiles' },
+  const note = executions.announced_only ? h('p', { class: 'quiet' }, 'Executions are counted for the workflows that workers have announced.') : null;
+  return [h('div', { class: 'tiles' },
     tile(tasks.pending, 'tasks wait', '#/tasks?status=pending'),
     tile(tasks.running, 'tasks run', '#/tasks?status=running', 'good'),
     tile(executions.open, 'executions are open', '#/executions?status=pending%2Crunning%2Cwaiting%2Cpaused', 'good'),
-    tile(both(tasks.late, executions.late), 'are late', '#/tasks?status=pending', 'warn'),
+    tile(tasks.late, 'tasks are late', '#/tasks?status=pending', 'warn'),
+    some(executions.late) ? tile(executions.late, 'executions are late', '#/executions?status=pending', 'warn') : null,
     tile(executions.stuck, 'executions wait for an operator', '#/executions?stuck=true', 'warn'),
-    tasks.stuck.count > 0 || tasks.stuck.more ? tile(tasks.stuck, 'tasks are held back', '#/tasks?stuck=true', 'warn') : null,
-    tile(failed, 'failed', '#/failures', 'bad'));
+    some(tasks.stuck) ? tile(tasks.stuck, 'tasks are held back', '#/tasks?stuck=true', 'warn') : null,
+    tile(failed, 'failed', '#/failures', 'bad')), note];
 }
 
 /** The largest groups of failures. */
@@ -116,10 +118,9 @@ function rate(before, after, seconds) {
   return rates;
 }
 
-function lateness(measured, { executions }) {
-  const unknown = executions.announced_only ? h('p', { class: 'quiet' }, 'Executions are counted for the workflows that workers have announced.') : null;
-  if (!measured) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'This system has no metrics at this address. A deployment’s are on its dashboard in CloudWatch.'), unknown);
-  if (measured.late.count === 0) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'No deadline has passed since the server started.'), unknown);
+function lateness(measured) {
+  if (!measured) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'This system has no metrics at this address. A deployment’s are on its dashboard in CloudWatch.'));
+  if (measured.late.count === 0) return section('Lateness of deadlines', h('p', { class: 'quiet' }, 'No deadline has passed since the server started.'));
   const { count, within } = measured.late;
-  return section('Lateness of deadlines', h('p', {}, `${count} deadlines have passed since the server started. `, within.map(([share, seconds]) => `${share} % of them fired within ${seconds === Infinity ? 'more than the largest measure' : length(seconds * 1000)}. `)), unknown);
+  return section('Lateness of deadlines', h('p', {}, `${count} deadlines have passed since the server started. `, within.map(([share, seconds]) => `${share} % of them fired within ${seconds === Infinity ? 'more than the largest measure' : length(seconds * 1000)}. `)));
 }

@@ -9,19 +9,17 @@ import { refused } from '../problem.js';
 import { both } from '../time.js';
 import { who } from '../words.js';
 
-/** Of how many queues the oldest task is asked for. */
+/** Of how many queues with work that waits the oldest task is asked for, by a call each. */
 const ASKED = 50;
 
 export function show(page) {
   const load = async (signal) => {
-    const [{ queues }, { queues: served }] = await Promise.all([get(['queues'], {}, signal), get(['workers'], {}, signal)]);
-    const asked = queues.slice(0, ASKED).map(({ name }) => get(['queues', name], {}, signal).then((answer) => answer.queue));
-    // A queue's own number lacks leases from before a restart.
-    const leased = new Map(served.map((one) => [one.queue, one.in_flight]));
-    const all = [...(await Promise.all(asked)), ...queues.slice(ASKED)];
     const charted = page.query.day;
-    const lastDay = charted ? await history(charted, signal) : null;
-    return { lastDay, queues: all.map((queue) => ({ ...queue, in_flight: Math.max(queue.in_flight, leased.get(queue.name) ?? 0) })) };
+    const [{ queues }, lastDay] = await Promise.all([get(['queues'], {}, signal), charted ? history(charted, signal) : null]);
+    const waiting = queues.filter(({ depth }) => depth > 0).slice(0, ASKED);
+    const asked = await Promise.all(waiting.map(({ name }) => get(['queues', name], {}, signal)));
+    const known = new Map(asked.map(({ queue }) => [queue.name, queue]));
+    return { lastDay, queues: queues.map((queue) => known.get(queue.name) ?? queue) };
   };
 
   const draw = (data) => {
@@ -37,8 +35,8 @@ export function show(page) {
     return section(queue.name,
       queue.paused ? h('p', {}, badge('paused'), ` Its tasks aren’t given to workers.${queue.by ? ` Paused by ${who(queue.by)}.` : ''}`) : null,
       facts([
-        ['Waiting for a worker', h('a', { href: `#/tasks?status=pending&queue=${encodeURIComponent(queue.name)}` }, String(queue.depth))],
-        ['With workers', h('a', { href: `#/tasks?status=running&queue=${encodeURIComponent(queue.name)}` }, String(queue.in_flight))],
+        ['Waiting for a worker', counted(queue, queue.depth, 'pending')],
+        ['With workers', counted(queue, queue.in_flight, 'running')],
         ['Starting within 15 minutes', String(queue.delayed)],
         ['Oldest waits since', both(queue.oldest_at)],
         ['Workflows of its workers', queue.workflows?.length ? queue.workflows.map((name) => [link(['executions'], name, { href: `#/executions?workflow=${encodeURIComponent(name)}` }), ' ']) : null],
@@ -49,3 +47,6 @@ export function show(page) {
 
   const refresh = page.live(load, draw, 3000);
 }
+
+/** How many tasks and turns there are, with a link to the tasks among them. */
+const counted = ({ name }, count, status) => [`${count}, `, h('a', { href: address(['tasks'], { queue: name, status }) }, 'its tasks')];

@@ -1,7 +1,7 @@
 // Runs an execution that has ended again: its failed step with another input, or all from a step on, or with another input.
 
 import { because, get, post, settings } from '../api.js';
-import { command, confirmed, refusal, whyField } from '../actions.js';
+import { command, confirmed, refusal, submit, whyField } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, h, notify, replace } from '../dom.js';
 import { choice } from '../lists.js';
@@ -40,13 +40,15 @@ export function repair(execution, entries, done) {
     event.preventDefault();
     const asked = request();
     if (!asked || !(await confirmed('Run again', id, ['A new run begins with the results of the steps that don’t run again.', 'Work of steps that run again is done again unless they are idempotent.'], asked.args))) return;
-    try {
-      const { execution: after } = await because(why.value.trim() || null, () => post(['executions', id, 'rerun'], asked.body));
-      notify(`${id}: run ${after.run} begins.`);
-    } catch (error) {
-      notify(refusal('Run again', id, error), true);
-    }
-    await done();
+    await submit(event, async () => {
+      try {
+        const { execution: after } = await because(why.value.trim() || null, () => post(['executions', id, 'rerun'], asked.body));
+        notify(`${id}: run ${after.run} begins.`);
+      } catch (error) {
+        notify(refusal('Run again', id, error), true);
+      }
+      await done();
+    });
   };
   const options = [[FAILED, 'only what failed'], [ALL, 'all steps'], ...begun(entries).map((name) => [name, `${name} and all after it`])];
   const form = h('form', { class: 'form', onsubmit: run, oninput: draw },
@@ -76,8 +78,7 @@ export function retryStep({ id, status, cause }, entries, done) {
     field.area.value = JSON.stringify(known.task.input, null, 2);
     draw();
   };
-  const run = async (event) => {
-    event.preventDefault();
+  const run = (event) => submit(event, async () => {
     const input = field.value();
     if (input === null) return;
     try {
@@ -87,7 +88,7 @@ export function retryStep({ id, status, cause }, entries, done) {
       notify(refusal('Retry the step', id, error), true);
     }
     await done();
-  };
+  });
   const form = h('form', { class: 'form', onsubmit: run, oninput: draw }, field.element, why,
     h('div', { class: 'buttons' }, h('button', { id: 'step-run', disabled: settings.read_only }, 'Run the step with this input')), shell);
   draw();

@@ -1,15 +1,15 @@
 // Starts an execution or schedules a task.
 
 import { get, post, settings } from '../api.js';
-import { command } from '../actions.js';
+import { command, submit } from '../actions.js';
 import { commands } from '../commands.js';
-import { h, link, replace, section } from '../dom.js';
+import { h, link, loading, replace, section } from '../dom.js';
 import { remember, workflows } from '../known.js';
 import { jsonField, textField } from '../payload.js';
 import { problem } from '../problem.js';
 
 export async function show(page) {
-  const form = h('div');
+  const form = h('div', {}, loading());
   const tab = (key, text) => h('button', { type: 'button', id: `tab-${key}`, 'aria-pressed': String(what === key), onclick: () => page.requery({ what: key }) }, text);
   const what = page.query.what === 'task' ? 'task' : 'execution';
   replace(page.root, h('div', { class: 'buttons', role: 'group', 'aria-label': 'What to start' }, tab('execution', 'An execution of a workflow'), tab('task', 'A task for a worker')), form);
@@ -85,8 +85,7 @@ function filled(title, verb, fields, { request, send, command: shell }) {
   const answer = h('div');
   const shown = h('p');
   const draw = () => replace(shown, command(shell()));
-  const submit = async (event) => {
-    event.preventDefault();
+  const submitted = (event) => submit(event, async () => {
     const text = request();
     if (text === null) return;
     try {
@@ -95,8 +94,8 @@ function filled(title, verb, fields, { request, send, command: shell }) {
     } catch (error) {
       replace(answer, problem(error));
     }
-  };
-  const form = h('form', { class: 'form', onsubmit: submit, oninput: draw }, fields.map((field) => field.element),
+  });
+  const form = h('form', { class: 'form', onsubmit: submitted, oninput: draw }, fields.map((field) => field.element),
     h('div', { class: 'buttons' }, h('button', { class: 'primary', id: 'submit', disabled: settings.read_only }, verb)), shown, answer);
   draw();
   return section(title, form);

@@ -4,7 +4,7 @@ import { Problem, get } from '../api.js';
 import { command } from '../actions.js';
 import { commands } from '../commands.js';
 import { address, empty, h, link, replace, table } from '../dom.js';
-import { PAGE, choice, endChoice, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
+import { PAGE, choice, endChoice, endedFrom, errorCell, finder, idCell, labelsCell, matches, pages, rowFilter, startedCell, statusCell } from '../lists.js';
 import { allThatMatch } from '../many.js';
 import { problem } from '../problem.js';
 import { nextShort } from '../words.js';
@@ -18,22 +18,24 @@ const LIVE = ['pending', 'running'];
 const SCANNED = ['any', 'completed', 'cancelled', 'skipped'];
 
 export function show(page) {
-  const { queue = '', status = '', kind = '', label = '', error = '', stuck = '', id_prefix = '', ended_from = '', cursor } = page.query;
-  const isFiltered = Boolean(queue || status || kind || label || error || stuck || id_prefix || ended_from || cursor);
+  const { queue = '', status = '', kind = '', label = '', error = '', stuck = '', id_prefix = '', cursor } = page.query;
+  const ended = () => endedFrom(page.query);
+  const isFiltered = Boolean(queue || status || kind || label || error || stuck || id_prefix || ended() || cursor);
   let shown = null;
   const statuses = status.split(',').filter(Boolean);
   const live = statuses.length > 0 ? LIVE.includes(statuses[0]) : null;
   const isSelected = queue || kind || label || error || (status && !SCANNED.includes(status));
-  const everything = isSelected && !SCANNED.includes(status) && !stuck && !id_prefix ? allThatMatch(page, 'tasks', { queue, kind, label, error, ended_from, status: statuses }, live) : null;
+  const everything = isSelected && !SCANNED.includes(status) && !stuck && !id_prefix ? allThatMatch(page, 'tasks', () => ({ queue, kind, label, error, ended_from: ended(), status: statuses }), live) : null;
   /** Without a status, those that need attention; but of an end, all that have ended, and of what is stuck, all of that. */
-  const asked = status === 'any' || (!status && (stuck || ended_from)) ? '' : status || 'pending,running,failed,timed_out';
+  const asked = status === 'any' || (!status && (stuck || ended())) ? '' : status || 'pending,running,failed,timed_out';
 
   const load = async (signal) => {
+    const ended_from = ended();
     const [{ queues }, list] = await Promise.all([
       get(['queues'], {}, signal),
       get(['tasks'], { queue, status: asked, kind, label, error, stuck, id_prefix, ended_from, limit: PAGE, cursor }, signal),
     ]);
-    return { names: queues.map((one) => one.name), ...list };
+    return { names: queues.map((one) => one.name), ended_from, ...list };
   };
 
   const draw = (data) => {
@@ -51,8 +53,8 @@ export function show(page) {
           idCell(one), h('a', { href: address(['tasks'], { kind: one.kind }) }, one.kind), one.queue, statusCell(one), String(one.attempt), nextShort(one), startedCell(one), labelsCell(one), errorCell(one),
         ]))
         : none(),
-      pages(page, data.cursor),
-      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 && status !== 'any' ? status : '', kind, label, error, stuck, id_prefix, ended_from }))), everything);
+      pages(page, data.cursor, { ended_from: data.ended_from }),
+      h('p', { class: 'quiet' }, 'The same in a shell: ', command(commands.listTasks({ queue, status: statuses.length === 1 && status !== 'any' ? status : '', kind, label, error, stuck, id_prefix, ended_from: data.ended_from }))), everything);
   };
 
   function filters(found) {

@@ -27,7 +27,7 @@ export function show(page) {
 }
 
 function one(queue) {
-  const waiting = h('a', { href: address(['tasks'], { queue: queue.queue, status: 'pending' }) }, `${queue.depth} wait`);
+  const waiting = [`${queue.depth} wait (`, h('a', { href: address(['tasks'], { queue: queue.queue, status: 'pending' }) }, 'its tasks'), ')'];
   const says = queue.unserved ? [unserved(queue), ' Work waits, and no worker has asked for it in the last 3 minutes. '] : queue.paused ? [badge('paused'), ' '] : null;
   const rows = queue.workers.map((worker) => [
     worker.name, worker.version ?? '', worker.there ? 'there' : badge('gone'), near(worker.since), near(worker.seen_at),

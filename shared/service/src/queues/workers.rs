@@ -82,15 +82,10 @@ pub struct QueueWorkers {
 }
 
 impl Service {
-    /// All queues with their workers. Where messages don't outlive the process, the store knows what is leased since before.
+    /// All queues with their workers.
     pub async fn list_workers(&self) -> Result<Vec<QueueWorkers>, ServiceError> {
-        let counts = self.ports.store.traits().tasks.map(|index| index.counts(self.now())).transpose()?;
-        let leased: HashMap<QueueName, u64> =
-            counts.into_iter().flatten().map(|count| (count.queue, count.running)).collect();
         let mut all = Vec::new();
-        for mut queue in self.list_queues().await? {
-            let running = leased.get(&queue.name).copied().unwrap_or_default();
-            queue.depth.in_flight = queue.depth.in_flight.max(running);
+        for queue in self.list_queues().await? {
             let noted = self.record(&queue.name).await?.map(|record| record.workers).unwrap_or_default();
             let now = self.now();
             let workers = together(&noted, &self.seen.of(&queue.name), now, usize::MAX);

@@ -27,110 +27,76 @@ const SEARCHES_MAX: usize = 5;
 const PAGES_MAX: usize = 20;
 /// What `CloudWatch` calls a series that it gives as far as it can; a partial one goes on in the next page.
 const READ: [&str; 3] = ["Complete", "PartialData", ""];
-/// The functions of a core, and how the names of its workers' begin.
+/// The functions of a core, how the names of its workers' go on, and those of its queues of tasks.
 const FUNCTIONS: [&str; 5] = ["schedule", "claim", "complete", "tick", "gateway"];
 const WORKER: &str = "worker-";
-const COMPLETED: &str = r#" outcome="completed""#;
-const FAILED: &str = r#" outcome=("failed" OR "timed_out")"#;
+const WORK: &str = "work-";
+/// Parts that a system's name doesn't have after its first one, by the pattern in `infra/core.yaml`.
+const RESERVED: [&str; 3] = ["dead", "work", "worker"];
 
-/// A search, and what its values are in a part of the day.
-struct Search {
-    metric: &'static str,
-    of: Of,
-    statistic: &'static str,
-    add: fn(&mut HistoryPartView, f64),
-}
-
-/// Whose metrics a search is for.
-enum Of {
-    /// The functions' own, with these labels beside the function, and terms of these labels.
-    Functions(&'static str, &'static str),
-    /// The ticks', which belong to no queue: a part with one has begun while the system ran.
+/// What the values of a search are in a part of the day.
+#[derive(Clone, Copy)]
+enum Figure {
+    /// A part with a tick has begun while the system ran.
     Ticks,
-    Queues,
+    Completed,
+    Failed,
+    Late,
+    Waiting,
+    Oldest,
+    Running,
 }
 
-/// All searches. Their places are their ids in a question.
-const SEARCHES: [Search; 10] = [
-    Search { metric: metric::TICKS, of: Of::Ticks, statistic: "Sum", add: |_, _| {} },
-    Search {
-        metric: metric::TASKS_ENDED,
-        of: Of::Functions("queue,outcome", COMPLETED),
-        statistic: "Sum",
-        add: |part, value| part.completed += whole(value),
-    },
-    Search {
-        metric: metric::EXECUTIONS_ENDED,
-        of: Of::Functions("queue,outcome", COMPLETED),
-        statistic: "Sum",
-        add: |part, value| part.completed += whole(value),
-    },
-    Search {
-        metric: metric::TASKS_ENDED,
-        of: Of::Functions("queue,outcome", FAILED),
-        statistic: "Sum",
-        add: |part, value| part.failed += whole(value),
-    },
-    Search {
-        metric: metric::EXECUTIONS_ENDED,
-        of: Of::Functions("queue,outcome", FAILED),
-        statistic: "Sum",
-        add: |part, value| part.failed += whole(value),
-    },
-    Search {
-        metric: metric::START_LATENESS,
-        of: Of::Functions("queue", ""),
-        statistic: "Maximum",
-        add: |part, value| part.late_ms = part.late_ms.max(whole(value * 1_000.0)),
-    },
-    Search {
-        metric: metric::TURN_LATENESS,
-        of: Of::Functions("queue", ""),
-        statistic: "Maximum",
-        add: |part, value| part.late_ms = part.late_ms.max(whole(value * 1_000.0)),
-    },
-    Search {
-        metric: "ApproximateNumberOfMessagesVisible",
-        of: Of::Queues,
-        statistic: "Maximum",
-        add: |part, value| part.depth += whole(value),
-    },
-    Search {
-        metric: "ApproximateAgeOfOldestMessage",
-        of: Of::Queues,
-        statistic: "Maximum",
-        add: |part, value| part.oldest_ms = part.oldest_ms.max(whole(value * 1_000.0)),
-    },
-    Search {
-        metric: "ApproximateNumberOfMessagesNotVisible",
-        of: Of::Queues,
-        statistic: "Maximum",
-        add: |part, value| part.running += whole(value),
-    },
+/// All searches: a metric, and what its values are. Their places are their ids in a question.
+const SEARCHES: [(&str, Figure); 10] = [
+    (metric::TICKS, Figure::Ticks),
+    (metric::TASKS_ENDED, Figure::Completed),
+    (metric::EXECUTIONS_ENDED, Figure::Completed),
+    (metric::TASKS_ENDED, Figure::Failed),
+    (metric::EXECUTIONS_ENDED, Figure::Failed),
+    (metric::START_LATENESS, Figure::Late),
+    (metric::TURN_LATENESS, Figure::Late),
+    ("ApproximateNumberOfMessagesVisible", Figure::Waiting),
+    ("ApproximateAgeOfOldestMessage", Figure::Oldest),
+    ("ApproximateNumberOfMessagesNotVisible", Figure::Running),
 ];
 
-impl Search {
-    /// The dimension that says of which function or queue a series is.
-    const fn owner(&self) -> &'static str {
-        match self.of {
-            Of::Functions(..) | Of::Ticks => "function",
-            Of::Queues => "QueueName",
+impl Figure {
+    /// Whether SQS has the metric, not the functions.
+    const fn is_of_queues(self) -> bool {
+        match self {
+            Self::Ticks | Self::Completed | Self::Failed | Self::Late => false,
+            Self::Waiting | Self::Oldest | Self::Running => true,
         }
     }
 
-    fn expression(&self, stack: &str, queue: Option<&QueueName>) -> String {
-        let (schema, terms) = match self.of {
-            Of::Functions(labels, terms) => {
-                let queue = queue.map(|queue| format!(r#" queue="{queue}""#)).unwrap_or_default();
-                (
-                    format!("{},function,{labels}", metric::NAMESPACE),
-                    format!("function={stack}{queue}{terms}"),
-                )
-            }
-            Of::Ticks => {
+    /// The dimension that says of which function or queue a series is.
+    const fn owner(self) -> &'static str {
+        if self.is_of_queues() { "QueueName" } else { "function" }
+    }
+
+    const fn statistic(self) -> &'static str {
+        match self {
+            Self::Ticks | Self::Completed | Self::Failed => "Sum",
+            Self::Late | Self::Waiting | Self::Oldest | Self::Running => "Maximum",
+        }
+    }
+
+    /// The search for a metric of this system, or of one of its queues.
+    fn search(self, metric: &str, stack: &str, queue: Option<&QueueName>) -> String {
+        let ours = |labels: &str, terms: &str| {
+            let queue = queue.map(|queue| format!(r#" queue="{queue}""#)).unwrap_or_default();
+            (format!("{},function,{labels}", metric::NAMESPACE), format!("function={stack}{queue}{terms}"))
+        };
+        let (schema, terms) = match self {
+            // They belong to no queue.
+            Self::Ticks => {
                 (format!("{},function,result", metric::NAMESPACE), format!(r#"function="{stack}-tick""#))
             }
-            Of::Queues => {
+            Self::Completed => ours("queue,outcome", r#" outcome="completed""#),
+            Self::Failed => ours("queue,outcome", r#" outcome=("failed" OR "timed_out")"#),
+            Self::Late => ours("queue", ""),
+            Self::Waiting | Self::Oldest | Self::Running => {
                 let one = |queue: &QueueName| {
                     let names = queues(stack, queue).map(|name| format!("{name:?}"));
                     format!("({})", names.join(" OR "))
@@ -141,26 +107,45 @@ impl Search {
                 )
             }
         };
-        let Self { metric, statistic, .. } = self;
-        let seconds = SAMPLE_LENGTH.as_u64() / 1_000;
+        let (statistic, seconds) = (self.statistic(), SAMPLE_LENGTH.as_u64() / 1_000);
         format!(r#"SEARCH('{{{schema}}} {terms} MetricName="{metric}"', '{statistic}', {seconds})"#)
     }
 
-    /// Whether a series is of this system.
-    fn is_own(&self, stack: &str, owner: &str) -> bool {
+    /// Whether a series is of this system. A name is of one system only, because none has a reserved part in its own.
+    fn is_own(self, stack: &str, owner: &str) -> bool {
         let Some(rest) = owner.strip_prefix(stack).and_then(|rest| rest.strip_prefix('-')) else {
             return false;
         };
-        match self.of {
-            Of::Functions(..) | Of::Ticks => FUNCTIONS.contains(&rest) || rest.starts_with(WORKER),
-            Of::Queues => rest.starts_with("work-"),
+        if self.is_of_queues() {
+            rest.starts_with(WORK)
+        } else {
+            FUNCTIONS.contains(&rest) || rest.starts_with(WORKER)
+        }
+    }
+
+    fn add(self, part: &mut HistoryPartView, value: f64) {
+        let millis = || whole(value * 1_000.0);
+        match self {
+            Self::Ticks => {}
+            Self::Completed => part.completed += whole(value),
+            Self::Failed => part.failed += whole(value),
+            Self::Late => part.late_ms = part.late_ms.max(millis()),
+            Self::Waiting => part.depth += whole(value),
+            Self::Oldest => part.oldest_ms = part.oldest_ms.max(millis()),
+            Self::Running => part.running += whole(value),
         }
     }
 }
 
+/// Whether a system can have this name, which becomes a part of searches.
+fn is_possible(stack: &str) -> bool {
+    stack.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+        && !stack.split('-').skip(1).any(|part| RESERVED.contains(&part))
+}
+
 /// The names of a queue in SQS: its own and those of its class queues.
 fn queues(stack: &str, queue: &QueueName) -> [String; 3] {
-    ["", "__low", "__high"].map(|class| format!("{stack}-work-{queue}{class}"))
+    ["", "__low", "__high"].map(|class| format!("{stack}-{WORK}{queue}{class}"))
 }
 
 #[derive(Serialize)]
@@ -224,7 +209,7 @@ impl Aws {
     /// # Errors
     ///
     /// [`AwsError::NoRegion`], [`AwsError::NoCredentials`], [`AwsError::Credentials`], [`AwsError::Metrics`] and
-    /// [`AwsError::Unavailable`]; [`AwsError::NoStack`] if no stack can have this name. One that doesn't exist has no metrics.
+    /// [`AwsError::Unavailable`]; [`AwsError::NoStack`] if no system can have this name. One that doesn't exist has no metrics.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), tickover::client::aws::AwsError> {
@@ -236,16 +221,15 @@ impl Aws {
     /// # }
     /// ```
     pub async fn history(&self, stack: &str, queue: Option<&QueueName>) -> Result<HistoryAnswer, AwsError> {
-        // It becomes a part of searches.
-        if !stack.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-') {
+        if !is_possible(stack) {
             let region = self.region().unwrap_or_default().to_owned();
             return Err(AwsError::NoStack { stack: stack.to_owned(), region });
         }
         let now = self.clock.now();
-        let query = |(place, search): (usize, &Search)| Query {
+        let query = |(place, (metric, figure)): (usize, &(&str, Figure))| Query {
             id: format!("m{place}"),
-            expression: search.expression(stack, queue),
-            label: format!("${{PROP('Dim.{}')}}", search.owner()),
+            expression: figure.search(metric, stack, queue),
+            label: format!("${{PROP('Dim.{}')}}", figure.owner()),
         };
         let mut queries: Vec<Query> = SEARCHES.iter().enumerate().map(query).collect();
         let mut day = Day::default();
@@ -293,16 +277,16 @@ impl Day {
 
     fn add(&mut self, stack: &str, series: Series) {
         let place = series.id.strip_prefix('m').and_then(|place| place.parse::<usize>().ok());
-        let Some(search) = place.and_then(|place| SEARCHES.get(place)) else { return };
+        let Some((metric, figure)) = place.and_then(|place| SEARCHES.get(place)) else { return };
         if !READ.contains(&series.status_code.as_str()) {
-            self.said.insert(format!("{}: {}", search.metric, series.status_code));
+            self.said.insert(format!("{metric}: {}", series.status_code));
         }
-        if !search.is_own(stack, &series.label) {
+        if !figure.is_own(stack, &series.label) {
             return;
         }
         for (at, value) in series.timestamps.into_iter().zip(series.values) {
             let at = beginning(Timestamp::from_millis(signed(at * 1_000.0)));
-            (search.add)(self.parts.entry(at).or_insert_with(|| empty(at)), value);
+            figure.add(self.parts.entry(at).or_insert_with(|| empty(at)), value);
         }
     }
 
@@ -347,4 +331,40 @@ fn whole(value: f64) -> u64 {
 )]
 fn signed(value: f64) -> i64 {
     value.round() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_function_and_no_queue_is_of_two_systems() {
+        let named = [
+            "prod",
+            "prod-again",
+            "prod-tick",
+            "prod-workers",
+            "prod-worker",
+            "prod-worker-mail",
+            "prod-work",
+            "prod-dead",
+        ];
+        let systems: Vec<&str> = named.into_iter().filter(|name| is_possible(name)).collect();
+        assert_eq!(systems, named[..4]);
+        let queues = ["mail", "tick", "worker-mail", "work-tick", "dead-work-mail", "again-tick"];
+        for system in &systems {
+            let functions = FUNCTIONS.map(str::to_owned).into_iter();
+            let functions = functions.chain(queues.map(|queue| format!("worker-{queue}")));
+            let all = functions.map(|name| (Figure::Failed, name));
+            let all = all.chain(queues.map(|queue| (Figure::Waiting, format!("work-{queue}"))));
+            for (figure, name) in all {
+                let name = format!("{system}-{name}");
+                let owners: Vec<_> = systems.iter().filter(|system| figure.is_own(system, &name)).collect();
+                assert_eq!(owners, [system], "{name}");
+            }
+        }
+        for other in ["prod-dead-work-mail", "prod-ingress", "prod-events", "production-tick", "tick"] {
+            assert!(!Figure::Waiting.is_own("prod", other) && !Figure::Late.is_own("prod", other), "{other}");
+        }
+    }
 }
