@@ -1,4 +1,4 @@
-//! A store that applies its writes and loses its answers.
+//! A store of which each write is followed by something: its answer is lost, or a test looks at what is stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,22 @@ use tickover_service::ports::{
     Collection, Consistency, DueEntry, DueRange, Listing, Page, Store, StoreError, StoreTraits,
 };
 
-/// Applies every write. From a chosen write on, it loses a number of answers.
-pub struct LosesAnswers {
+/// Applies every write, and calls a function after it with its number, counted from 0. If that returns false, the answer is
+/// lost.
+pub struct AfterEachWrite {
     inner: Arc<dyn Store>,
     writes: AtomicU64,
-    lost: std::ops::Range<u64>,
+    is_answered: Box<dyn Fn(u64) -> bool + Send + Sync>,
 }
 
-impl LosesAnswers {
-    /// Loses the answers to the writes with these numbers, counted from 0.
-    pub fn new(inner: Arc<dyn Store>, lost: std::ops::Range<u64>) -> Self {
-        Self { inner, writes: AtomicU64::new(0), lost }
+impl AfterEachWrite {
+    pub fn new(inner: Arc<dyn Store>, is_answered: impl Fn(u64) -> bool + Send + Sync + 'static) -> Self {
+        Self { inner, writes: AtomicU64::new(0), is_answered: Box::new(is_answered) }
+    }
+
+    /// Loses the answers to the writes with these numbers.
+    pub fn losing(inner: Arc<dyn Store>, lost: std::ops::Range<u64>) -> Self {
+        Self::new(inner, move |number| !lost.contains(&number))
     }
 
     pub fn writes(&self) -> u64 {
@@ -35,7 +40,7 @@ impl LosesAnswers {
 
     fn answer<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         let number = self.writes.fetch_add(1, Ordering::SeqCst);
-        if self.lost.contains(&number) {
+        if !(self.is_answered)(number) {
             return Err(StoreError::Unavailable {
                 reason: "the answer was lost".to_owned(),
                 is_logged: false,
@@ -46,7 +51,7 @@ impl LosesAnswers {
 }
 
 #[async_trait]
-impl Store for LosesAnswers {
+impl Store for AfterEachWrite {
     async fn record(&self, id: &RecordId, consistency: Consistency) -> Result<Option<Record>, StoreError> {
         self.inner.record(id, consistency).await
     }

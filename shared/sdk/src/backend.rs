@@ -3,6 +3,7 @@
 //!
 //! Owns which calls the engine needs, and nothing of what they do. The calls have the names that the service gives them.
 
+mod calls;
 #[cfg(feature = "client-local")]
 mod error;
 #[cfg(feature = "client-local")]
@@ -34,6 +35,7 @@ use tickover_service::ports::Clock;
 use tickover_service::tasks::work::{Beat, Renewed};
 use tickover_service::{Service, ServiceError};
 
+use calls::Calls;
 #[cfg(feature = "client-local")]
 pub(crate) use remote::Remote;
 
@@ -41,7 +43,13 @@ type Called<T> = Result<T, ServiceError>;
 
 /// What a worker works for. Cheap to clone.
 #[derive(Clone)]
-pub(crate) enum Backend {
+pub(crate) struct Backend {
+    place: Place,
+    calls: Calls,
+}
+
+#[derive(Clone)]
+enum Place {
     /// The service in this process.
     Here(Service),
     /// That of another process.
@@ -51,21 +59,31 @@ pub(crate) enum Backend {
 
 impl From<Service> for Backend {
     fn from(service: Service) -> Self {
-        Self::Here(service)
+        Self { place: Place::Here(service), calls: Calls::default() }
     }
 }
 
-/// Calls that both have, or for which another process needs none: then the answer `elsewhere` stands behind the call.
+#[cfg(feature = "client-local")]
+impl From<Remote> for Backend {
+    fn from(remote: Remote) -> Self {
+        Self { place: Place::There(remote), calls: Calls::default() }
+    }
+}
+
+/// Calls that both have, or for which another process needs none: then the answer `elsewhere` stands behind the call. A call
+/// that may be cut only reads, or waits.
 macro_rules! calls {
-    ($($(#[doc = $text:literal])* $name:ident($($given:ident: $type:ty),*) -> $answer:ty
+    (may_be_cut: $cut:literal;
+        $($(#[doc = $text:literal])* $name:ident($($given:ident: $type:ty),*) -> $answer:ty
         $(, elsewhere $elsewhere:expr)?;)*) => {
         impl Backend {
             $($(#[doc = $text])*
             pub(crate) async fn $name(&self, $($given: $type),*) -> $answer {
-                match self {
-                    Self::Here(service) => service.$name($($given),*).await,
+                let _call = if $cut { None } else { Some(self.calls.begin().await) };
+                match &self.place {
+                    Place::Here(service) => service.$name($($given),*).await,
                     #[cfg(feature = "client-local")]
-                    Self::There(remote) => there!(remote.$name($($given),*) $(, $elsewhere)?),
+                    Place::There(remote) => there!(remote.$name($($given),*) $(, $elsewhere)?),
                 }
             })*
         }
@@ -82,9 +100,40 @@ macro_rules! there {
 }
 
 calls! {
+    may_be_cut: true;
     open_queue(queue: &QueueName) -> Called<()>, elsewhere Ok(());
     // The work of another process comes leased: see [`Backend::work_elsewhere`]. There is nothing before that.
     arrivals(queue: &QueueName, request: &ClaimRequest) -> Called<Arrived>, elsewhere Ok(Arrived::default());
+    work_apart(
+        queue: &QueueName,
+        request: &ClaimRequest,
+        knows: &(dyn Fn(&str) -> bool + Send + Sync)
+    ) -> Called<FoundWork>;
+    values_of(execution: &Execution) -> Called<Values>;
+    record_of_turn(execution: &Execution, lease: LeaseId) -> Called<Execution>;
+    journal_of(execution: &Execution) -> Called<Vec<Entry>>;
+    read_turn(turn: StartedTurn, known: Option<&Execution>) -> Called<StartedTurn>;
+    outcomes(
+        execution: &Execution,
+        remote: &[StepName],
+        children: Vec<(StepName, ExecutionId)>
+    ) -> Called<Vec<NamedEnd>>;
+    /// Another process's service finds them itself when it closes the run.
+    still_open(execution: &Execution, children: Vec<Entry>) -> Called<Vec<Entry>>, elsewhere Ok(vec![]);
+    store_payload(json: Json) -> Called<Payload>;
+    open(payload: &Payload) -> Called<Json>;
+    /// Another process's service reads them when it makes a token.
+    renew_callback_secrets() -> (), elsewhere ();
+    callback_of_wait(
+        execution: &ExecutionId,
+        incarnation: Incarnation,
+        event: EventName,
+        expires_at: Timestamp
+    ) -> Called<Callback>;
+}
+
+calls! {
+    may_be_cut: false;
     work_among(
         queue: &QueueName,
         arrived: Arrived,
@@ -97,11 +146,6 @@ calls! {
         request: &ClaimRequest,
         knows: &(dyn Fn(&str) -> bool + Send + Sync)
     ) -> Called<FoundWork>, elsewhere Ok(FoundWork::default());
-    work_apart(
-        queue: &QueueName,
-        request: &ClaimRequest,
-        knows: &(dyn Fn(&str) -> bool + Send + Sync)
-    ) -> Called<FoundWork>;
     give_back_arrived(queue: &QueueName, arrived: Arrived) -> (), elsewhere ();
     take_suspect(
         queue: &QueueName,
@@ -117,7 +161,6 @@ calls! {
         brought: (Vec<Entry>, Option<Payload>),
         receipt: Option<&str>
     ) -> Called<Execution>;
-    values_of(execution: &Execution) -> Called<Values>;
     release_turn(
         execution: &Execution,
         lease: LeaseId,
@@ -127,41 +170,20 @@ calls! {
     ) -> Called<()>;
     /// Another process's service deletes the message with the turn's last write.
     done_with(queue: &QueueName, receipt: &str) -> (), elsewhere ();
-    record_of_turn(execution: &Execution, lease: LeaseId) -> Called<Execution>;
-    journal_of(execution: &Execution) -> Called<Vec<Entry>>;
-    read_turn(turn: StartedTurn, known: Option<&Execution>) -> Called<StartedTurn>;
     start_work(execution: &Execution, work: ToStart) -> StartedWork;
     cancel_remote(execution: &Execution, names: &[StepName]) -> Called<()>;
-    outcomes(
-        execution: &Execution,
-        remote: &[StepName],
-        children: Vec<(StepName, ExecutionId)>
-    ) -> Called<Vec<NamedEnd>>;
-    /// Another process's service finds them itself when it closes the run.
-    still_open(execution: &Execution, children: Vec<Entry>) -> Called<Vec<Entry>>, elsewhere Ok(vec![]);
     /// Without a lease, nothing can be ended in another process. The claims of such steps find that their execution is over.
     end_started(execution: &Execution, begun: &[Entry]) -> Called<()>, elsewhere Ok(());
-    store_payload(json: Json) -> Called<Payload>;
-    open(payload: &Payload) -> Called<Json>;
-    /// Another process's service reads them when it makes a token.
-    renew_callback_secrets() -> (), elsewhere ();
-    callback_of_wait(
-        execution: &ExecutionId,
-        incarnation: Incarnation,
-        event: EventName,
-        expires_at: Timestamp
-    ) -> Called<Callback>;
     beat(id: &TaskId, lease: &str, beat: Beat) -> Called<Renewed>;
 }
 
 impl Backend {
     /// The service, if it is in this process.
-    #[cfg(any(feature = "lambda", feature = "test"))]
     pub(crate) const fn here(&self) -> Option<&Service> {
-        match self {
-            Self::Here(service) => Some(service),
+        match &self.place {
+            Place::Here(service) => Some(service),
             #[cfg(feature = "client-local")]
-            Self::There(_) => None,
+            Place::There(_) => None,
         }
     }
 
@@ -171,11 +193,12 @@ impl Backend {
         expect(unused_variables, reason = "the service here needs no lease")
     )]
     pub(crate) fn of_turn(&self, execution: &Execution, lease: LeaseId, receipt: Option<&str>) -> Self {
-        match self {
-            Self::Here(service) => Self::Here(service.clone()),
+        let place = match &self.place {
+            Place::Here(service) => Place::Here(service.clone()),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => Self::There(remote.of_turn(execution, lease, receipt)),
-        }
+            Place::There(remote) => Place::There(remote.of_turn(execution, lease, receipt)),
+        };
+        Self { place, calls: self.calls.clone() }
     }
 
     /// Claims work of another process. `None` if the service is in this process: then messages arrive first, and work is
@@ -190,18 +213,23 @@ impl Backend {
         request: &ClaimRequest,
         alone: bool,
     ) -> Option<Called<WorkElsewhere>> {
-        match self {
-            Self::Here(_) => None,
+        match &self.place {
+            Place::Here(_) => None,
             #[cfg(feature = "client-local")]
-            Self::There(remote) => Some(Box::pin(remote.work(queue, request, alone)).await),
+            Place::There(remote) => Some(Box::pin(remote.work(queue, request, alone)).await),
         }
     }
 
+    /// Waits until the calls under way that change something have ended. Until the guard is dropped, none begins.
+    pub(crate) async fn between_calls(&self) -> impl Sized + use<> {
+        self.calls.pause().await
+    }
+
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        match self {
-            Self::Here(service) => service.clock(),
+        match &self.place {
+            Place::Here(service) => service.clock(),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.clock(),
+            Place::There(remote) => remote.clock(),
         }
     }
 
@@ -210,10 +238,10 @@ impl Backend {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        match self {
-            Self::Here(service) => service.limits().clone(),
+        match &self.place {
+            Place::Here(service) => service.limits().clone(),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.limits(),
+            Place::There(remote) => remote.limits(),
         }
     }
 
@@ -223,26 +251,29 @@ impl Backend {
     }
 
     pub(crate) async fn complete(&self, id: &TaskId, lease: &str, output: Option<Json>) -> Called<()> {
-        match self {
-            Self::Here(service) => service.complete(id, lease, output).await.map(drop),
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => service.complete(id, lease, output).await.map(drop),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.complete(id, lease, output).await,
+            Place::There(remote) => remote.complete(id, lease, output).await,
         }
     }
 
     pub(crate) async fn fail(&self, id: &TaskId, lease: &str, error: Failure, retryable: bool) -> Called<()> {
-        match self {
-            Self::Here(service) => service.fail(id, lease, error, retryable).await.map(drop),
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => service.fail(id, lease, error, retryable).await.map(drop),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.fail(id, lease, error, retryable).await,
+            Place::There(remote) => remote.fail(id, lease, error, retryable).await,
         }
     }
 
     pub(crate) async fn release(&self, id: &TaskId, lease: &str) -> Called<()> {
-        match self {
-            Self::Here(service) => service.release(id, lease).await.map(drop),
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => service.release(id, lease).await.map(drop),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.release(id, lease).await,
+            Place::There(remote) => remote.release(id, lease).await,
         }
     }
 
@@ -254,8 +285,9 @@ impl Backend {
         payload: Json,
         trace: Option<TraceContext>,
     ) -> Called<()> {
-        match self {
-            Self::Here(service) => {
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => {
                 let sent = service.send_event_traced(
                     id,
                     SentEvent { name, id: Some(event_id), payload: Some(payload) },
@@ -264,32 +296,34 @@ impl Backend {
                 sent.await.map(drop)
             }
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.send_event(id, name, event_id, payload, trace).await,
+            Place::There(remote) => remote.send_event(id, name, event_id, payload, trace).await,
         }
     }
 
     pub(crate) async fn cancel_execution(&self, id: &ExecutionId) -> Called<()> {
-        match self {
-            Self::Here(service) => service.cancel_execution(id).await.map(drop),
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => service.cancel_execution(id).await.map(drop),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.cancel_execution(id).await,
+            Place::There(remote) => remote.cancel_execution(id).await,
         }
     }
 
     pub(crate) async fn terminate(&self, id: &ExecutionId) -> Called<()> {
-        match self {
-            Self::Here(service) => service.terminate(id).await.map(drop),
+        let _call = self.calls.begin().await;
+        match &self.place {
+            Place::Here(service) => service.terminate(id).await.map(drop),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.terminate(id).await,
+            Place::There(remote) => remote.terminate(id).await,
         }
     }
 
     /// The status of an execution. `None` if there is none.
     pub(crate) async fn status_of(&self, id: &ExecutionId) -> Called<Option<ExecutionStatus>> {
-        match self {
-            Self::Here(service) => Ok(service.execution(id).await?.map(|found| found.execution.status())),
+        match &self.place {
+            Place::Here(service) => Ok(service.execution(id).await?.map(|found| found.execution.status())),
             #[cfg(feature = "client-local")]
-            Self::There(remote) => remote.status_of(id).await,
+            Place::There(remote) => remote.status_of(id).await,
         }
     }
 }

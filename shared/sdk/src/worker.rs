@@ -12,6 +12,7 @@ mod together;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, Either, join_all, select};
@@ -45,6 +46,9 @@ const LAST_CLAIM_WAIT: Millis = Millis::from_secs(2);
 
 /// How long a stopping worker waits after the grace period until its turns have written what they have.
 const LAST_WRITES_WAIT: Millis = Millis::from_secs(2);
+
+/// How long it waits for calls under way. If it cuts one all the same, a tick sends the message that follows.
+const LAST_CALLS_WAIT: Millis = Millis::from_secs(10);
 
 /// Claims turns and tasks and runs them. Cheap to clone.
 #[derive(Clone)]
@@ -108,7 +112,7 @@ impl Worker {
         settings: WorkerSettings,
     ) -> Result<Self, RegistryError> {
         Self::with(registry, settings, |registry, settings, kept| {
-            Backend::There(crate::backend::Remote::new(http, registry, settings, kept))
+            crate::backend::Remote::new(http, registry, settings, kept).into()
         })
     }
 
@@ -131,11 +135,7 @@ impl Worker {
     /// Announces the queues of its workflows and what it provides, for starts and tasks that name no queue. A failure is
     /// only logged, because they can still name their queue.
     pub async fn announce(&self) {
-        #[cfg_attr(
-            not(feature = "client-local"),
-            expect(irrefutable_let_patterns, reason = "with the feature it isn't")
-        )]
-        let Backend::Here(service) = &self.service else {
+        let Some(service) = self.service.here() else {
             // Its claims say it.
             return;
         };
@@ -258,15 +258,21 @@ impl Worker {
         Serving::new(self, queue, stopped).run().await;
     }
 
-    /// Waits up to 2 s for a claim in progress and releases what it returns. Otherwise that work would stay leased, and
-    /// no worker would run it until the lease expires.
+    /// Waits up to 2 s for a claim in progress, longer if messages have arrived for it, and releases what it returns.
+    /// Otherwise that work would stay leased, and no worker would run it until the lease expires.
     async fn release_last_claim(
         &self,
         queue: &QueueName,
         claim: impl Future<Output = Result<Claimed, ServiceError>>,
+        has_arrived: &AtomicBool,
     ) {
-        let moment = self.service.now().plus(LAST_CLAIM_WAIT);
-        let alarm = pin!(self.service.clock().sleep_until(moment));
+        let alarm = pin!(async {
+            let began = self.service.now();
+            self.service.clock().sleep_until(began.plus(LAST_CLAIM_WAIT)).await;
+            if has_arrived.load(Ordering::Relaxed) {
+                self.service.clock().sleep_until(began.plus(LAST_CALLS_WAIT)).await;
+            }
+        });
         let Either::Left((Ok(claimed), _)) = select(pin!(claim), alarm).await else { return };
         let Claimed { found, alone, batched, surplus } = claimed;
         let rest = batched.into_iter().map(|(_, message)| message).chain([surplus]).collect();
@@ -289,9 +295,21 @@ impl Worker {
             let turns = pin!(self.in_flight.ask_turns_to_end());
             let moment = self.service.now().plus(LAST_WRITES_WAIT);
             let alarm = pin!(self.service.clock().sleep_until(moment));
-            drop(select(rest, select(turns, alarm)).await);
+            if let Either::Right((_, rest)) = select(rest, select(turns, alarm)).await {
+                self.stop_between_calls(rest).await;
+            }
             let leased = self.in_flight.empty();
             join_all(leased.into_iter().map(|leased| leased.give_back(&self.service, true))).await;
+        }
+    }
+
+    /// Drops the work in flight when none of its calls is under way.
+    async fn stop_between_calls(&self, work: impl Future + Unpin) {
+        let moment = self.service.now().plus(LAST_CALLS_WAIT);
+        let alarm = pin!(self.service.clock().sleep_until(moment));
+        let paused = pin!(self.service.between_calls());
+        if let Either::Right((_paused, work)) = select(work, select(paused, alarm)).await {
+            drop(work);
         }
     }
 

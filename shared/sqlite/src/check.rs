@@ -53,6 +53,14 @@ pub fn check(path: &Path) -> Result<Findings, OpenError> {
     })
 }
 
+/// How the rows of an open store differ from their bodies: the first problems, a sentence each.
+pub(crate) fn deviations(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let mut findings = Findings::default();
+    records(connection, &mut findings)?;
+    labels(connection, &mut findings)?;
+    Ok(findings.problems)
+}
+
 /// One transaction: all of it sees the same state.
 fn inspect(connection: &Connection, path: &Path, has_no_log: bool) -> Result<Findings, rusqlite::Error> {
     let transaction = connection.unchecked_transaction()?;

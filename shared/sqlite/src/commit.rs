@@ -61,8 +61,9 @@ enum Change {
         moves: bool,
         turns: bool,
         relabels: bool,
-        /// Whether it comes to a line or leaves it, or is put off to a start.
-        changes_lane: bool,
+        /// Whether it comes to a line or leaves it, is put off to a start, or gets another queue, as a child that is started
+        /// again may.
+        requeues: bool,
     },
     Move(Due),
 }
@@ -91,12 +92,15 @@ impl Commit {
                     (Record::Execution(before), Record::Execution(after)) => before.details != after.details,
                     (_, _) => false,
                 };
-                let changes_lane = match (before, after) {
-                    (Record::Task(before), Record::Task(after)) => before.lane() != after.lane(),
+                let requeues = match (before, after) {
+                    (Record::Task(before), Record::Task(after)) => {
+                        (before.lane(), &before.queue) != (after.lane(), &after.queue)
+                    }
+                    (Record::Execution(before), Record::Execution(after)) => before.queue != after.queue,
                     (_, _) => false,
                 };
                 let record = NewRecord::of(after)?;
-                (after, Change::Update { record, moves, turns, relabels, changes_lane })
+                (after, Change::Update { record, moves, turns, relabels, requeues })
             }
             Write::Put { after, .. } => (after, Change::Put(NewRecord::of(after)?)),
             Write::Rearm { record, to } => (record, Change::Move(*to)),
@@ -175,12 +179,12 @@ impl Decided {
     fn run(&self, connection: &Connection, row: Option<i64>) -> Result<(), rusqlite::Error> {
         match (&self.change, row) {
             (Change::Put(record), row) => put(connection, self.kind, &self.id, record, row),
-            (Change::Update { record, moves, turns, relabels, changes_lane }, Some(row)) => {
+            (Change::Update { record, moves, turns, relabels, requeues }, Some(row)) => {
                 update(connection, self.kind, record, row, (*moves, *turns))?;
-                if *changes_lane {
-                    let mut statement =
-                        connection.prepare_cached("UPDATE record SET lane = ?2 WHERE row = ?1")?;
-                    statement.execute(params![row, record.lane])?;
+                if *requeues {
+                    let mut statement = connection
+                        .prepare_cached("UPDATE record SET lane = ?2, queue = ?3 WHERE row = ?1")?;
+                    statement.execute(params![row, record.lane, record.queue])?;
                 }
                 if *relabels { label_anew(connection, self.kind, &self.id, record, row) } else { Ok(()) }
             }

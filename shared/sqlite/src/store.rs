@@ -31,7 +31,7 @@ use crate::history::Addition;
 use crate::part::{self, Mark, NewItem};
 use crate::record::Kind;
 use crate::writer::{Job, Shared, Writer, lock};
-use crate::{backlog, expiry, find, history, mark, read, schema};
+use crate::{backlog, check, expiry, find, history, mark, read, schema};
 
 /// Connections that are kept for readers. More are opened while more read at once, and closed after that.
 const READERS_KEPT: usize = 8;
@@ -93,6 +93,12 @@ impl SqliteStore {
                 return Ok(deleted);
             }
         }
+    }
+
+    /// How the columns and labels of the records differ from their bodies, as [`check`](crate::check) would say. It reads all of
+    /// them: tests ask for that after their writes.
+    pub fn deviations(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| Ok(check::deviations(connection)?))
     }
 
     /// Records what is measured by asking: how many commits wait, and the sizes of the file and its log.

@@ -274,6 +274,12 @@ bugs! {
     PutOffInNormalLane, "put-off-in-normal-lane", Rates;
     /// The message of code that handles a failure or a cancellation isn't sent.
     HandlerNotHinted, "handler-not-hinted", Carriers;
+    /// An execution that is started with an event begins without it.
+    FirstEventForgotten, "first-event-forgotten", Journal;
+    /// A turn that suspends doesn't publish what its code has published.
+    ValuesNotWritten, "values-not-written", Journal;
+    /// A step that an operator runs again with another input runs with the old one.
+    OldInputRuns, "old-input-runs", Again;
     /// A process that was frozen while its queue refused a message gives the message up.
     GivenUpAfterFreeze, "given-up-after-freeze", Carriers;
 }

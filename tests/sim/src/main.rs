@@ -9,7 +9,7 @@
 //! sim --seed S --deaths W  replays a seed with a death after its write W
 //! sim --seeds N --deaths D tries D deaths in each: nothing ends later than by a lease and a moment
 //! sim --seeds N --pairs    shows which features met in how many of the seeds, and fails if some never did
-//! sim --seeds N --cover    prints few of the seeds in which all pairs meet that do in any of them
+//! sim --seeds N --cover    prints few of the seeds in which all pairs meet that do in any of them, and the other pairs
 //! ```
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is the result of the program")]
@@ -159,17 +159,23 @@ fn pairs(first: u64, count: u64) -> ExitCode {
     }
     let met = met.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{met}");
+    if print_unmet(&met) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints the pairs that never met. Returns whether there are any.
+fn print_unmet(met: &Pairs) -> bool {
     let unmet = met.unmet();
     for (one, other) in &unmet {
         println!("never met: {} and {}", one.name(), other.name());
     }
-    if unmet.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    !unmet.is_empty()
 }
 
 fn cover(first: u64, count: u64) -> ExitCode {
-    let each = Mutex::new(BTreeMap::new());
+    let (each, all) = (Mutex::new(BTreeMap::new()), Mutex::new(Pairs::default()));
     let see = |run: &Run| {
         let met = met_in(run);
+        all.lock().unwrap_or_else(PoisonError::into_inner).add(run);
         each.lock().unwrap_or_else(PoisonError::into_inner).insert(run.seed, met);
     };
     if let Some(failure) = first_failure_seen(first, first + count.saturating_sub(1), None, |_| true, see) {
@@ -186,6 +192,7 @@ fn cover(first: u64, count: u64) -> ExitCode {
         missing.retain(|pair| !met.contains(pair));
         seeds.insert(*seed);
     }
+    print_unmet(&all.into_inner().unwrap_or_else(PoisonError::into_inner));
     let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
     println!("{} of {count}: {}", seeds.len(), seeds.join(", "));
     ExitCode::SUCCESS

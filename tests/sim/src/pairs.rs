@@ -9,7 +9,7 @@ use std::fmt;
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::command::{Command as OnExecution, Ending as RunEnding};
-use tickover_core::execution::journal::{Happened, UNDO_PREFIX};
+use tickover_core::execution::journal::{Happened, UNDO_PREFIX, answered_event};
 use tickover_core::execution::{Execution, ExecutionOutcome, ParentClosePolicy, Stuck};
 use tickover_core::flow::Priority;
 use tickover_core::id::{Incarnation, OperationId, RecordId};
@@ -117,7 +117,9 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                     OnTask::Cancel { force: false } if seen.ended().is_none() => Some(Feature::Cancelled),
                     _ => None,
                 };
-                tasks.entry(seen.incarnation).or_default().features.extend(done);
+                let has_another = matches!(&decided.command, OnTask::Retry(Some(_)) if done.is_some());
+                let features = &mut tasks.entry(seen.incarnation).or_default().features;
+                features.extend(done.into_iter().chain(has_another.then_some(Feature::ChangedInput)));
             }
             What::OfExecution(happening) => match &**happening {
                 Happening::Stored(change) => {
@@ -128,6 +130,7 @@ fn lives(run: &Run) -> Vec<BTreeSet<Feature>> {
                     if let OnExecution::Start(start) = &ruling.command {
                         let features = &mut executions.entry(start.incarnation).or_default().features;
                         features.extend((start.delay > Millis::ZERO).then_some(Feature::Delay));
+                        features.extend(start.event.as_ref().map(|_| Feature::FirstEvent));
                         continue;
                     }
                     let Some(seen) = ruling.seen.as_deref().filter(|_| ruling.outcome.is_ok()) else {
@@ -281,6 +284,7 @@ fn of_execution(before: Option<&Execution>, after: &Execution) -> BTreeSet<Featu
         (Feature::QueuePause, after.parked == Parked::Paused),
         (Feature::Blob, has_blob),
         (Feature::Sealed, after.sealed.is_some()),
+        (Feature::Published, after.values.is_some()),
         (Feature::IsChild, after.parent.is_some()),
         (Feature::RunRetry, after.attempt.is_some_and(|attempt| attempt.number > 1)),
         (Feature::OnFailure, handled.is_some_and(ExecutionOutcome::is_failure)),
@@ -316,6 +320,7 @@ fn of_entry(what: &Happened) -> Vec<Feature> {
         Happened::Until { .. } | Happened::Fired { .. } => vec![Feature::Sleep],
         Happened::Waited { .. } => vec![Feature::Wait],
         Happened::Event { id: Some(_), .. } => vec![Feature::Event, Feature::EventId],
+        Happened::Captured { name, .. } if answered_event(name).is_some() => vec![Feature::Answered],
         Happened::Event { id: None, .. } => vec![Feature::Event],
         Happened::Reopened { by: Some(by), .. } | Happened::Note { by: Some(by), .. }
             if by.reason.is_some() =>

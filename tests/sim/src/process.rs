@@ -17,6 +17,7 @@ use tickover_core::execution::journal::Entry;
 use tickover_core::execution::{Command as ExecutionCommand, Decision as ExecutionDecision, Execution};
 use tickover_core::gate;
 use tickover_core::id::{Incarnation, Owner, QueueName, TaskId};
+use tickover_core::payload::Json;
 use tickover_core::task::{self, Task};
 use tickover_core::time::Timestamp;
 use tickover_service::callbacks::{SecretKeeper, Secrets};
@@ -202,6 +203,13 @@ impl Process {
     pub async fn retry(&self, id: &TaskId) -> Result<(), ServiceError> {
         let asked = Request::Retry(id.clone());
         self.call(asked, |_| Answer::Done, async |service| service.retry(id).await).await.map(drop)
+    }
+
+    /// The same with another input.
+    pub async fn retry_with(&self, id: &TaskId, input: Json) -> Result<(), ServiceError> {
+        let asked = Request::Retry(id.clone());
+        let retry = async |service: Service| service.retry_with(id, input).await;
+        self.call(asked, |_| Answer::Done, retry).await.map(drop)
     }
 
     /// Pauses or resumes a queue.

@@ -41,6 +41,10 @@ pub struct Script {
     pub undoes: bool,
     /// How long the code may take that runs after a cancellation, if there is any.
     pub on_cancel: Option<Millis>,
+    /// Whether it publishes how far it has come.
+    pub publishes: bool,
+    /// Whether it answers the events that have an id.
+    pub answers: bool,
     /// Places of its join items: few, so that a fan-out already needs several.
     pub places: u16,
 }
@@ -156,15 +160,27 @@ impl Script {
         let retry = more.chance(200).then(|| RetryPolicy::fixed(more.pick([1, 2]), more.millis(0, 60_000)));
         let undoes = more.chance(700);
         let on_cancel = more.chance(600).then(|| more.secs(20, 300));
-        Self { seed, kind, ops, end, runs, on_failure, retry, undoes, on_cancel, places }
+        let (publishes, answers) = (more.chance(400), more.chance(600));
+        Self { seed, kind, ops, end, runs, on_failure, retry, undoes, on_cancel, publishes, answers, places }
     }
 
     /// A script with almost nothing to do.
     pub fn short(seed: u64) -> Self {
         let step = Op::Step { failures: 0, pause: Millis::ZERO, size: 5, exhausts: false };
-        let (ops, end) = (vec![step], End::Completes);
-        let (kind, runs, undoes) = (Kind::Short, 1, false);
-        Self { seed, kind, ops, end, runs, on_failure: None, retry: None, undoes, on_cancel: None, places: 1 }
+        Self {
+            seed,
+            kind: Kind::Short,
+            ops: vec![step],
+            end: End::Completes,
+            runs: 1,
+            on_failure: None,
+            retry: None,
+            undoes: false,
+            on_cancel: None,
+            publishes: false,
+            answers: false,
+            places: 1,
+        }
     }
 
     /// A script with very many children.

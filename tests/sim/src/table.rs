@@ -4,6 +4,7 @@
 //! frozen processes and late writes leave behind, and not only with calls made up at random.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
@@ -22,12 +23,16 @@ use tickover_service::ports::{
 };
 use tickover_sqlite::SqliteStore;
 
+/// After so many commits, all rows are compared with their records.
+const ROWS_COMPARED_EACH: u64 = 20;
+
 /// Both stores, or one.
 pub struct Table {
     seed: u64,
     /// The exact one. What is written here alone, the other one doesn't have.
     pub memory: MemoryStore,
     sqlite: Option<SqliteStore>,
+    commits: AtomicU64,
 }
 
 impl Table {
@@ -39,7 +44,7 @@ impl Table {
     #[expect(clippy::expect_used, reason = "a database in memory can always be made")]
     pub fn new(seed: u64, with_sqlite: bool) -> Self {
         let sqlite = with_sqlite.then(|| SqliteStore::memory().expect("a database in memory"));
-        Self { seed, memory: MemoryStore::new(), sqlite }
+        Self { seed, memory: MemoryStore::new(), sqlite, commits: AtomicU64::new(0) }
     }
 
     /// Every item, with the instant from which it may be deleted; an item without an instant stays.
@@ -59,6 +64,16 @@ impl Table {
             assert_eq!(count, Some(deleted.len()), "seed {}: of {deleted:?}, SQLite deleted", self.seed);
         }
         deleted
+    }
+
+    /// Looks now and then whether the columns of `SQLite` agree with the records.
+    fn compare_rows(&self) {
+        let Some(sqlite) = &self.sqlite else { return };
+        if self.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(ROWS_COMPARED_EACH) {
+            let deviations = sqlite.deviations();
+            let agree = deviations.as_ref().is_ok_and(Vec::is_empty);
+            assert!(agree, "seed {}: {deviations:?}", self.seed);
+        }
     }
 
     /// The answer of both stores to a call.
@@ -107,7 +122,9 @@ impl Store for Table {
     }
 
     async fn commit(&self, writes: &[Write]) -> Result<(), StoreError> {
-        self.both(|store| store.commit(writes)).await
+        let answer = self.both(|store| store.commit(writes)).await;
+        self.compare_rows();
+        answer
     }
 
     async fn put_blob(&self, at: &BlobRef, body: &Json) -> Result<(), StoreError> {

@@ -21,13 +21,27 @@ use tickover_service::system::{SystemClock, SystemIds};
 use tickover_service::tasks::schedule::ScheduleRequest;
 use tickover_service::{Ports, Service};
 use tickover_sqlite::SqliteStore;
+use tickover_tests::faults::AfterEachWrite;
 use tickover_tests::scene::{claim_request, queue_name, request, task_id};
 
 use crate::store;
 
+/// After each write, the columns of all rows agree with their bodies.
+fn compared(store: SqliteStore) -> Arc<dyn Store> {
+    let (store, whole) = (Arc::new(store), [""; 0]);
+    let agrees = {
+        let store = Arc::clone(&store);
+        move |_| {
+            assert_eq!(store.deviations().unwrap(), whole);
+            true
+        }
+    };
+    Arc::new(AfterEachWrite::new(store, agrees))
+}
+
 #[tokio::test]
 async fn the_sqlite_store_in_memory_conforms() {
-    store::run(|| async { Arc::new(SqliteStore::memory().unwrap()) as Arc<dyn Store> }).await;
+    store::run(|| async { compared(SqliteStore::memory().unwrap()) }).await;
 }
 
 #[tokio::test]
@@ -36,7 +50,7 @@ async fn the_sqlite_store_in_a_file_conforms() {
     let files = AtomicUsize::new(0);
     store::run(|| {
         let path = folder.path().join(format!("{}.db", files.fetch_add(1, Ordering::Relaxed)));
-        async move { Arc::new(SqliteStore::file(&path).unwrap()) as Arc<dyn Store> }
+        async move { compared(SqliteStore::file(&path).unwrap()) }
     })
     .await;
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_service::memory::MemoryStore;
 use tickover_tests::dynamodb::LocalDynamo;
-use tickover_tests::faults::LosesAnswers;
+use tickover_tests::faults::AfterEachWrite;
 use tickover_tests::http::Caller;
 
 use crate::stage::{SECRET, eventful_life, events, of, types, with_events};
@@ -170,7 +170,7 @@ async fn a_repeated_call_sends_no_second_event() {
 #[tokio::test]
 async fn a_commit_whose_answer_was_lost_sends_one_event() {
     let story = async |lost: std::ops::Range<u64>| {
-        let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), lost));
+        let store = Arc::new(AfterEachWrite::losing(Arc::new(MemoryStore::default()), lost));
         let caller = of(Caller::over(store.clone())).await;
         eventful_life(&caller, "a").await;
         let events = events(&caller).await;

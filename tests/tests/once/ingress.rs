@@ -17,7 +17,7 @@ use tickover_service::claim::ClaimedTask;
 use tickover_service::executions::StartRequest;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::Store;
-use tickover_tests::faults::LosesAnswers;
+use tickover_tests::faults::AfterEachWrite;
 use tickover_tests::scene::{Scene, claim_request, queue_name, request, task_id};
 
 const INGRESS: Accepted = Accepted {
@@ -124,7 +124,7 @@ async fn done(asked: Asked, scene: &Scene) -> usize {
 async fn story(asked: Asked, lost: std::ops::Range<u64>) -> u64 {
     let (store, body) = before(asked).await;
     let is_short = lost.end.saturating_sub(lost.start) <= 1;
-    let losing = Arc::new(LosesAnswers::new(Arc::clone(&store), lost.clone()));
+    let losing = Arc::new(AfterEachWrite::losing(Arc::clone(&store), lost.clone()));
     let deaf = Scene::over(losing.clone() as Arc<dyn Store>);
     let healthy = Scene::over(store);
 

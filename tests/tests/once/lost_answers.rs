@@ -13,7 +13,7 @@ use tickover_core::timeout::{LifeTimeout, Timeouts};
 use tickover_service::ServiceError;
 use tickover_service::memory::MemoryStore;
 use tickover_service::ports::Store;
-use tickover_tests::faults::LosesAnswers;
+use tickover_tests::faults::AfterEachWrite;
 use tickover_tests::scene::{Scene, queue_name, request, task_id};
 
 /// A task when the story is over, without its random parts.
@@ -138,7 +138,7 @@ impl Story {
 }
 
 async fn story(lost: std::ops::Range<u64>, callers: Callers) -> (Vec<Summary>, u64) {
-    let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), lost));
+    let store = Arc::new(AfterEachWrite::losing(Arc::new(MemoryStore::default()), lost));
     let scene = Scene::over(store.clone() as Arc<dyn Store>);
     let summaries = Story { scene, callers }.tell().await;
     (summaries, store.writes())
@@ -203,7 +203,7 @@ async fn two_different_requests_for_one_id_at_once_leave_one_whole_task() {
 #[tokio::test]
 async fn a_claim_that_fails_is_an_error_and_succeeds_after_the_lease() {
     // The first write creates the queue's record, the second the task. Then five answers in a row are lost.
-    let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::default()), 2..7));
+    let store = Arc::new(AfterEachWrite::losing(Arc::new(MemoryStore::default()), 2..7));
     let scene = Scene::over(store as Arc<dyn Store>);
     scene.service.schedule(request("work", Some("a"), None)).await.unwrap();
     assert!(matches!(scene.claim("work").await, Err(ServiceError::Unavailable { .. })));

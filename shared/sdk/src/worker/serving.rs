@@ -5,6 +5,7 @@
 //! meanwhile counts.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, Either, join3, pending, select};
@@ -80,7 +81,8 @@ impl<'a> Serving<'a> {
                 continue;
             }
             let request = worker.request(max, worker.settings.wait);
-            let mut claim = pin!(worker.claim(queue, &request, self.free(), self.pause_until.take()));
+            let (after, has_arrived) = (self.pause_until.take(), AtomicBool::new(false));
+            let mut claim = pin!(worker.claim(queue, &request, self.free(), after, &has_arrived));
             // Work in flight continues while this waits for more.
             let claimed = loop {
                 let event = match select(pin!(self.event()), &mut claim).await {
@@ -100,8 +102,12 @@ impl<'a> Serving<'a> {
                 None => {
                     let waiting = self.batches.take_all().into_iter().flatten().collect();
                     let give_back = worker.service.give_back_arrived(queue, waiting);
-                    join3(worker.release_last_claim(queue, claim), give_back, worker.finish(self.running))
-                        .await;
+                    join3(
+                        worker.release_last_claim(queue, claim, &has_arrived),
+                        give_back,
+                        worker.finish(self.running),
+                    )
+                    .await;
                     return;
                 }
             }
@@ -215,13 +221,14 @@ impl<'a> Serving<'a> {
 }
 
 impl Worker {
-    /// Waits for messages. Claims those of work that runs by itself, as much of it as is free.
+    /// Waits for messages, and says when there are any. Claims those of work that runs by itself, as much of it as is free.
     async fn claim(
         &self,
         queue: &QueueName,
         request: &ClaimRequest,
         free: usize,
         after: Option<Timestamp>,
+        has_arrived: &AtomicBool,
     ) -> Result<Claimed, ServiceError> {
         if let Some(until) = after {
             self.service.clock().sleep_until(until).await;
@@ -234,6 +241,7 @@ impl Worker {
             return Ok(Claimed { found, alone, batched: vec![], surplus: Arrived::default() });
         }
         let mut arrived = self.service.arrivals(queue, request).await?;
+        has_arrived.store(true, Ordering::Relaxed);
         let batched = arrived.take_batched(|kind| self.batch_of(kind).is_some());
         let surplus = arrived.split_off(free);
         let found = self.service.work_among(queue, arrived, request, &self.known()).await;

@@ -288,18 +288,30 @@ impl Told {
         if !self.counted_twice.is_empty() {
             return Err(format!("an event counted twice: {:?}", self.counted_twice));
         }
-        // One run's undo steps are of pieces that are numbered in the order of the code.
-        if !plan.pieces.iter().any(|piece| matches!(piece, Piece::Join(_) | Piece::NextRun))
-            && plan.ending == Ending::Fails
-        {
-            for of in self.outcomes.keys() {
-                let undone = undone(&self.outside.done, of);
-                if !undone.is_sorted_by(|one, next| one > next) {
-                    return Err(format!("undone in another order: {undone:?}"));
-                }
+        for (of, (status, ..)) in &self.outcomes {
+            if status == "Cancelled" || plan.ending == Ending::Fails {
+                self.is_undone(of, plan).map_err(|problem| format!("{of}, {status}: {problem}"))?;
             }
         }
         Ok(())
+    }
+
+    /// What an execution has undone that failed or was cancelled.
+    fn is_undone(&self, of: &str, plan: &Plan) -> Result<(), String> {
+        let undone = undone(&self.outside.done, of);
+        // One run's undo steps are of pieces that are numbered in the order of the code.
+        let is_one_run = !plan.pieces.iter().any(|piece| matches!(piece, Piece::Join(_) | Piece::NextRun));
+        if is_one_run && !undone.is_sorted_by(|one, next| one > next) {
+            return Err(format!("undone in another order: {undone:?}"));
+        }
+        // How far it came before it was cancelled depends on the moment: all of that is undone.
+        let left = |(at, piece): (usize, &Piece)| {
+            let (label, done) = (format!("{of}/{at}"), &self.outside.done);
+            let is_left = done.contains(&label) && !done.contains(&format!("{label}/undo"));
+            (matches!(piece, Piece::Undone { .. }) && is_left).then_some(label)
+        };
+        let left = if is_one_run { plan.pieces.iter().enumerate().find_map(left) } else { None };
+        left.map_or(Ok(()), |label| Err(format!("not undone: {label}")))
     }
 
     /// What must be as without a death.

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
-use tickover::Registry;
 use tickover::prelude::*;
+use tickover::{Registry, Worker, WorkerSettings};
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
 use tickover_core::flow::Priority;
@@ -13,7 +13,7 @@ use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryQueue;
 use tickover_service::ports::{ClassDepth, Depth, Outgoing, Queue, QueueError, QueueTraits, Received};
 
-use crate::scene::{Scene, clock};
+use crate::scene::{Scene, clock, settings};
 
 /// Queues: one can't be opened for a number of calls, and one is slow to accept messages.
 struct FailingQueues {
@@ -21,6 +21,15 @@ struct FailingQueues {
     left: AtomicU32,
     /// When it couldn't be opened, in milliseconds since the beginning.
     refused_at: Mutex<Vec<u64>>,
+}
+
+/// How long a queue takes to accept messages.
+fn delay_of(queue: &QueueName) -> Option<Millis> {
+    match queue.as_str() {
+        "slow" => Some(Millis::from_secs(20)),
+        "a-bit-slow" => Some(Millis::from_secs(5)),
+        _ => None,
+    }
 }
 
 impl FailingQueues {
@@ -36,8 +45,8 @@ impl Queue for FailingQueues {
         queue: &QueueName,
         messages: &[Outgoing],
     ) -> std::result::Result<Vec<std::result::Result<(), QueueError>>, QueueError> {
-        if queue.as_str() == "slow" {
-            clock().after(Millis::from_secs(20)).await;
+        if let Some(span) = delay_of(queue) {
+            clock().after(span).await;
         }
         self.inner.send(queue, messages).await
     }
@@ -200,4 +209,33 @@ async fn a_turn_whose_deadline_passes_still_waits_for_its_running_calls() {
     scene.start(&overtaken, "overtaken", &()).await;
     scene.inside(scene.pass(&worker, Millis::from_secs(60))).await;
     assert_eq!(scene.status("overtaken").await.as_str(), "timed_out");
+}
+
+#[tickover::step]
+async fn half_a_minute() -> Result<()> {
+    clock().after(Millis::from_secs(30)).await;
+    Ok(())
+}
+
+#[tickover::workflow("stopped", queue = "a-bit-slow")]
+async fn stopped(ctx: Ctx, (): ()) -> Result<()> {
+    Ok(ctx.step(half_a_minute()).await?)
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_cuts_no_call_between_a_write_and_its_message() {
+    let scene = Scene::with_queue(|inner| FailingQueues::failing(inner, 0));
+    let registry = || Registry::new().with(stopped);
+    let queues = vec![QueueName::parse("a-bit-slow").unwrap()];
+    let settings = WorkerSettings { grace: Millis::from_secs(1), queues, ..settings() };
+    let first = Worker::new(scene.service.clone(), registry(), settings).unwrap();
+    let until_it_stops = async {
+        scene.start(&stopped, "stopped", &()).await;
+        first.run(scene.after(Millis::from_secs(5))).await;
+    };
+    scene.inside(scene.clock.drive(until_it_stops)).await;
+    let next = scene.worker_of(registry(), "a-bit-slow");
+    let ended = scene.inside(scene.finish(&next, "stopped")).await;
+    ended.output::<()>();
+    assert!(ended.took() < 60_000, "its message came only after the lease: {} ms", ended.took());
 }

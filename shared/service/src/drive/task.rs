@@ -24,10 +24,11 @@ impl Drive for Command {
         &task.id
     }
 
-    /// The tick's hint of a later start: the record may be started at that instant anyway, and no message brings the tick
-    /// again if it dies after the commit.
+    /// The tick's hint of a later start, or of a retry after a timeout: the record may be started at that instant anyway, and
+    /// no message brings the tick again if it dies after the commit.
     fn hints_first(&self, task: Option<&Task>) -> bool {
-        matches!(self, Self::Due(_)) && task.is_some_and(Task::is_hinted_later)
+        let is_sure = |task: &Task| task.is_hinted_later() || task.running().is_some();
+        matches!(self, Self::Due(_)) && task.is_some_and(is_sure)
     }
 
     async fn first(&self, service: &Service, task: &Task) -> Result<Option<TryOf<Self>>, ServiceError> {

@@ -1,4 +1,4 @@
-//! What a tick that dies at the hint of a later start leaves behind.
+//! What a tick that dies at the hint of a later start, or of a retry after a timeout, leaves behind.
 
 use tickover_core::duration::Millis;
 use tickover_core::execution;
@@ -7,7 +7,7 @@ use tickover_core::queue::QueueView;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::command::Start;
 use tickover_core::task::{Command, Status};
-use tickover_core::timeout::Timeouts;
+use tickover_core::timeout::{AttemptTimeout, OnTimeout, Timeouts};
 
 use crate::claim::ClaimRequest;
 use crate::drive::Known;
@@ -23,10 +23,9 @@ fn task() -> TaskId {
     TaskId::parse("t").unwrap()
 }
 
-/// A task that starts later, at which a tick has looked that died after so many writes.
-async fn later_task(writes: u64) -> Scene {
-    let scene = Scene::new();
-    let request = ScheduleRequest {
+/// A task that starts after an hour.
+fn request() -> ScheduleRequest {
+    ScheduleRequest {
         asked: Asked::default(),
         id: Some(task()),
         idempotency_key: None,
@@ -39,14 +38,42 @@ async fn later_task(writes: u64) -> Scene {
         timeouts: Timeouts::default(),
         start: Start::After(Millis::from_secs(3_600)),
         trace: None,
-    };
-    scene.service.schedule(request).await.unwrap();
+    }
+}
+
+/// A task that starts later, at which a tick has looked that died after so many writes.
+async fn later_task(writes: u64) -> Scene {
+    let scene = Scene::new();
+    scene.service.schedule(request()).await.unwrap();
     scene.advance(LOOKED_AT);
     let known = Known::Record(Box::new(scene.store.task(&task()).await.unwrap().unwrap()));
     scene.crash_after(writes);
     scene.service.drive(&task(), known, &Command::Due(QueueView::default())).await.unwrap_err();
     scene.crash_after(NEVER);
     scene
+}
+
+#[tokio::test]
+async fn a_retry_whose_tick_dies_before_or_after_its_write_starts_at_its_time() {
+    for writes in [0, 1] {
+        let scene = Scene::new();
+        let timeout = AttemptTimeout { after: Millis::from_secs(30), on_timeout: OnTimeout::Retry };
+        let request = ScheduleRequest {
+            retry: RetryPolicy::fixed(1, Millis::ZERO),
+            timeouts: Timeouts { heartbeat: Some(timeout), ..Timeouts::default() },
+            start: Start::After(Millis::ZERO),
+            ..request()
+        };
+        scene.service.schedule(request).await.unwrap();
+        assert_eq!(claims(&scene).await, 1);
+        scene.advance(31);
+        // Its message is hidden until the lease ends.
+        let known = Known::Record(Box::new(scene.store.task(&task()).await.unwrap().unwrap()));
+        scene.crash_after(writes);
+        scene.service.drive(&task(), known, &Command::Due(QueueView::default())).await.unwrap_err();
+        scene.crash_after(NEVER);
+        assert_eq!((writes, claims(&scene).await), (writes, 1));
+    }
 }
 
 async fn claims(scene: &Scene) -> usize {

@@ -73,6 +73,9 @@ async fn ask(process: &Process, request: JobRequest, told: &mut Told) -> Result<
                 Content::Same(json) => json.clone(),
             };
             process.send_event(&offering.to, event, payload).await?;
+            if let Some(id) = offering.id.filter(|_| offering.asks) {
+                process.ask_for_answer(&offering.to, (event_name(offering.event), id)).await?;
+            }
         }
     }
     Ok(())

@@ -183,7 +183,13 @@ async fn retry_task(process: &Process, id: &ExecutionId) -> bool {
             .is_some_and(|ended| !matches!(ended.outcome, Outcome::Completed { .. }))
     };
     let Some(task) = remote.into_iter().find(failed) else { return false };
-    drop(process.retry(&task).await);
+    let dice = &process.gate.dice;
+    if dice.chance(400) {
+        let input = Json::string(&format!("{:x} {}", dice.roll(), "x".repeat(dice.pick([0, 2_000]))));
+        drop(process.retry_with(&task, input).await);
+    } else {
+        drop(process.retry(&task).await);
+    }
     true
 }
 

@@ -3,7 +3,9 @@
 use tickover_core::command::Context;
 use tickover_core::decision::Effect;
 use tickover_core::error::Reject;
-use tickover_core::execution::command::{Cleanup, Close, Command, Ending, ReleaseReason, Rerun, SendEvent};
+use tickover_core::execution::command::{
+    Cleanup, Close, Command, Ending, ReleaseReason, Rerun, SendEvent, Start, Suspend,
+};
 use tickover_core::execution::decide;
 use tickover_core::execution::decision::Decision;
 use tickover_core::execution::journal::{Entry, Happened};
@@ -26,6 +28,12 @@ pub(super) fn on_an_execution(
 ) -> Option<Decision> {
     let core = |command: Command| Some(decide(execution, &command, context));
     match (bug, command) {
+        (Bug::FirstEventForgotten, Command::Start(start)) => {
+            core(Command::Start(Box::new(Start { event: None, ..(**start).clone() })))
+        }
+        (Bug::ValuesNotWritten, Command::Suspend(suspend)) => {
+            core(Command::Suspend(Suspend { values: None, ..suspend.clone() }))
+        }
         (Bug::LateReportCounts, Command::SendEvent(sent)) => {
             core(Command::SendEvent(SendEvent { bound: None, ..sent.clone() }))
         }
@@ -90,6 +98,9 @@ pub(super) fn on_a_task(bug: Bug, task: &Task, command: &OnTask, context: &Conte
     match (bug, command) {
         (Bug::OldOutcomeCounts, OnTask::Retry(_)) if task.parent.is_some() && task.ended().is_some() => {
             Some(OfTask::unchanged(task, Ok(TaskReply::Revived)))
+        }
+        (Bug::OldInputRuns, OnTask::Retry(Some(_))) => {
+            Some(task::decide(Some(task), &OnTask::Retry(None), context))
         }
         (Bug::LateResultRefused, OnTask::Complete(_) | OnTask::Fail(_)) => {
             let is_late = task.running()?.lease_expires_at <= context.now;

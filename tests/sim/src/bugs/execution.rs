@@ -109,6 +109,9 @@ pub fn decide_execution(
         | Bug::LostNotCalled
         | Bug::PutOffInNormalLane
         | Bug::HandlerNotHinted
+        | Bug::FirstEventForgotten
+        | Bug::ValuesNotWritten
+        | Bug::OldInputRuns
         | Bug::GivenUpAfterFreeze
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced

@@ -138,6 +138,9 @@ fn on_a_task(world: &World, bug: Bug, before: &Before<'_>) -> Decision {
         | Bug::LostNotCalled
         | Bug::PutOffInNormalLane
         | Bug::HandlerNotHinted
+        | Bug::FirstEventForgotten
+        | Bug::ValuesNotWritten
+        | Bug::OldInputRuns
         | Bug::GivenUpAfterFreeze
         | Bug::KeyTakenUnchecked
         | Bug::LateTaskNotFenced

@@ -1,17 +1,16 @@
 //! What must hold of each task and execution that waits to be started: after every commit, something leads to it. That is its
 //! carrier: a message, the due index, the end of a pause, or an item in a line.
 
+mod waits;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::duration::Millis;
 use tickover_core::execution::journal::Happened;
-use tickover_core::execution::{Execution, ExecutionOutcome, ExecutionState, Failing};
-use tickover_core::gate::Waiting;
-use tickover_core::id::{ExecutionId, GateId, Incarnation, Owner, QueueName, RecordId, StepName};
+use tickover_core::execution::{Execution, ExecutionOutcome, Failing};
+use tickover_core::id::{ExecutionId, GateId, Incarnation, QueueName, RecordId, StepName};
 use tickover_core::parent::Parent;
-use tickover_core::parked::Parked;
 use tickover_core::queue::QueueRecord;
-use tickover_core::task::{State, Task};
 use tickover_core::time::Timestamp;
 use tickover_core::timer::BEFOREHAND;
 
@@ -20,6 +19,7 @@ use crate::hardship::Span;
 use crate::history::{Actor, Event, Fate, Fault, Note, Request, What};
 use crate::ledger::LineNote;
 use crate::violation::{Invariant, Violation};
+use waits::{Carrier, Waits, of_execution, of_task};
 
 /// How long a record may be without a carrier if a process dies or its call fails. Otherwise: until that call ends.
 const MENDED_WITHIN: Millis = Millis::from_secs(60);
@@ -50,41 +50,6 @@ pub(super) fn of_run(run: &Run) -> Vec<Violation> {
     }
     carriers.look_at_gaps(run.ended_at);
     carriers.found
-}
-
-/// What should lead to a record, by that record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Carrier {
-    Message,
-    /// The tick sends its message in time.
-    Index,
-    /// The end of a pause of its queue, or of its execution, sends its message.
-    Resume,
-    /// Whoever gives it a place sends its message: this item says where it waits.
-    Item(GateId, String),
-    Nothing,
-}
-
-/// A record that waits to be started.
-struct Waits {
-    owner: Owner,
-    queue: QueueName,
-    /// The execution whose step or child it is.
-    parent: Option<Parent>,
-    /// An older hint leads to nothing.
-    since_version: u64,
-    /// Whether its message was sent again since the wait began.
-    again: bool,
-    carrier: Carrier,
-}
-
-impl Waits {
-    /// Whether it waits on for the message that was sent before: a start that times out sends no other one.
-    fn goes_on_from(&self, before: &Self) -> bool {
-        let is_task = self.owner.task().is_some();
-        let by_message = self.carrier == Carrier::Message && before.carrier == Carrier::Message;
-        is_task && by_message && !self.again && self.since_version == before.since_version
-    }
 }
 
 /// The time in which a record has no carrier.
@@ -435,10 +400,13 @@ impl Carriers {
                     || self.without_message.contains(&of)
                     || self.waits.get(&of).is_some_and(|waits| waits.parent.is_some() || waits.again)
             }
+            // The hint of a retry is sent before the write. What ticks do for operations and crons, they do again.
+            Actor::Ticker(_) => {
+                self.gave_up(of, gap) || !self.waits.get(&of).is_some_and(|waits| waits.timed_out)
+            }
             // What timers do for operations and crons, these do again.
             Actor::World
             | Actor::Client(_)
-            | Actor::Ticker(_)
             | Actor::Timers(_)
             | Actor::Operator
             | Actor::Outsider
@@ -449,8 +417,10 @@ impl Carriers {
     /// Whether its writer had to give up its message: then it is the tick that finds the record.
     fn gave_up(&self, of: Incarnation, gap: &Gap) -> bool {
         let Some(written) = self.written.get(&of) else { return false };
-        let until = gap.since.plus(LATE);
-        self.gave_up_at.get(&written.actor).is_some_and(|at| written.at <= *at && *at <= until)
+        // A tick may send it before the write.
+        let before = if matches!(written.actor, Actor::Ticker(_)) { LATE } else { Millis::ZERO };
+        let (since, until) = (written.at.minus(before), gap.since.plus(LATE));
+        self.gave_up_at.get(&written.actor).is_some_and(|at| since <= *at && *at <= until)
     }
 }
 
@@ -458,40 +428,4 @@ impl Carriers {
 fn is_cancelled(execution: &Execution) -> bool {
     let is_handled = |failing: &Failing| matches!(failing.outcome, ExecutionOutcome::Cancelled { .. });
     execution.cancel_requested || execution.failing.as_ref().is_some_and(is_handled)
-}
-
-fn of_task(task: &Task) -> Option<Waits> {
-    let State::Pending(pending) = &task.state else { return None };
-    let in_index = pending.hint_later.then(|| task.due.is_some_and(|due| due.at <= pending.available_at));
-    let carrier = carrier(in_index, task.parked, &task.waiting());
-    let parent = task.parent.clone();
-    let since_version = pending.since_version;
-    let (owner, queue, again) = (task.id.clone().into(), task.queue.clone(), task.hinted_at.is_some());
-    Some(Waits { owner, queue, parent, since_version, again, carrier })
-}
-
-fn of_execution(execution: &Execution) -> Option<Waits> {
-    let ExecutionState::Pending(ready) = &execution.state else { return None };
-    let is_early = |at| at <= ready.available_at;
-    let in_index = ready.hint_later.then(|| execution.due.is_some_and(|due| is_early(due.at)));
-    let carrier = carrier(in_index, execution.parked, &execution.waiting());
-    let parent = execution.parent.clone();
-    let owner = Owner::Execution(execution.id.clone());
-    let waits =
-        Waits { owner, queue: execution.queue.clone(), parent, since_version: 0, again: false, carrier };
-    // Otherwise its operator leads to it.
-    (!execution.needs_operator()).then_some(waits)
-}
-
-/// `in_index` is present if the tick is to send its message, and says whether its due slot is early enough.
-fn carrier(in_index: Option<bool>, parked: Parked, waiting: &Waiting<'_>) -> Carrier {
-    match (in_index, parked) {
-        (Some(true), _) => Carrier::Index,
-        (Some(false), _) => Carrier::Nothing,
-        (None, Parked::No) => Carrier::Message,
-        (None, Parked::Paused) => Carrier::Resume,
-        (None, Parked::InLine(_)) => waiting
-            .item(Timestamp::EPOCH)
-            .map_or(Carrier::Nothing, |(gate, waiter)| Carrier::Item(gate, waiter.sort_key())),
-    }
 }

@@ -11,6 +11,7 @@ mod events;
 mod journals;
 mod pauses;
 mod promptness;
+mod published;
 mod records;
 mod story;
 mod turns;
@@ -34,6 +35,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
     found.extend(turns::each_lease_is_granted_once(stories, run));
     found.extend(journals::of_run(stories));
     found.extend(events::of_run(stories, run));
+    found.extend(published::of_run(stories, run));
     found.extend(pauses::of_run(stories, run));
     found.extend(calls::of_run(stories, run));
     found.extend(callbacks::of_run(stories, run));

@@ -1,4 +1,5 @@
-//! What must hold of messages: a hint follows its commit, and there are no more hints than are needed.
+//! What must hold of messages: a hint follows its commit, unless a tick sends that of a later start or of a retry, and
+//! there are no more hints than are needed.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ pub(super) fn of_run(stories: &Stories<'_>, run: &Run) -> Vec<Violation> {
             What::Message { fate, note: Note::Hint { task, incarnation, version }, .. } => match fate {
                 Fate::Sent(_) | Fate::Dropped => {
                     let of = (task, *incarnation, *version);
-                    found.extend(i1_a_hint_follows_its_commit(stories, number, event.at, of));
+                    found.extend(i1_only_a_tick_sends_a_hint_before_its_commit(stories, number, event, of));
                     found.extend(i9_a_hint_was_asked_for(&mut allowed, event, of));
                 }
                 Fate::Received => {
@@ -117,21 +118,24 @@ fn i9_a_hint_was_asked_for(
     Some(Violation::new(Invariant::I9, event.at, what))
 }
 
-fn i1_a_hint_follows_its_commit(
+/// A tick may die after its write, so it sends the hint of a later start first, and that of a retry after a timeout.
+fn i1_only_a_tick_sends_a_hint_before_its_commit(
     stories: &Stories<'_>,
     number: usize,
-    at: Timestamp,
+    event: &Event,
     (task, incarnation, version): (&TaskId, Incarnation, u64),
 ) -> Option<Violation> {
     let steps = stories.task(incarnation);
     let before = || steps.iter().take_while(|step| step.number < number);
-    // The tick sends the hint of a later start first: it may die after its write.
-    let is_later = |after: &Task| after.version + 1 == version && after.is_hinted_later();
+    // A message of the timers queue may hand a shard of the tick over.
+    let is_tick = matches!(event.actor, Actor::Ticker(_) | Actor::Timers(_));
+    let is_sure = |after: &Task| after.is_hinted_later() || after.running().is_some();
+    let is_next = |after: &Task| is_tick && after.version + 1 == version && is_sure(after);
     let committed = before().any(|step| step.after.version == version)
-        || before().last().is_some_and(|step| is_later(step.after));
+        || before().last().is_some_and(|step| is_next(step.after));
     let what =
         || format!("a hint of {task} of {incarnation} v{version}, and that version wasn't in the table");
-    (!committed).then(|| Violation::new(Invariant::I1, at, what()))
+    (!committed).then(|| Violation::new(Invariant::I1, event.at, what()))
 }
 
 /// Whether its start has expired, in a time so short that no probe comes within it, and its hint was unread for so long that

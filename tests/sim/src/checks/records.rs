@@ -2,6 +2,7 @@
 
 use tickover_core::due::START_LEAD;
 use tickover_core::limits::CONTROL_RECORD_BYTES;
+use tickover_core::payload::Payload;
 use tickover_core::size;
 use tickover_core::task::command::Command;
 use tickover_core::task::{Ended, Outcome, State, Task};
@@ -21,6 +22,7 @@ pub(super) fn of_step(step: &Step<'_>, run: &Run) -> Vec<Violation> {
         i4_no_due_slot_is_later_than_the_backstop(step, run),
         i6_an_outcome_stays(step),
         i6_an_id_is_used_again_only_after_retention(step),
+        an_input_changes_only_as_an_operator_says(step),
         i8_a_record_keeps_its_kilobyte(step),
     ]
     .into_iter()
@@ -110,6 +112,22 @@ fn i6_an_outcome_stays(step: &Step<'_>) -> Option<Violation> {
         Outcome::Completed { .. } | Outcome::Skipped => false,
     };
     (!revived).then(|| found(Invariant::I6, step, format!("it had ended: {outcome:?}")))
+}
+
+/// And in a burst, whose last request runs.
+fn an_input_changes_only_as_an_operator_says(step: &Step<'_>) -> Option<Violation> {
+    let (before, command) = (step.before?, &step.decided?.command);
+    let is = match (&step.after.input, command) {
+        (_, Command::Bounce(_)) => return None,
+        (Some(Payload::Inline(is)), Command::Retry(Some(given))) => *is == given.input,
+        (Some(Payload::Blob(is)), Command::Retry(Some(given))) => is.id == given.blob_id,
+        (Some(Payload::Blob(is)), _) => {
+            matches!(&before.input, Some(Payload::Blob(was)) if was.id == is.id)
+        }
+        (is, _) => *is == before.input,
+    };
+    let what = || format!("its input is {:?}", step.after.input);
+    (!is).then(|| found(Invariant::Again, step, what()))
 }
 
 fn i6_an_id_is_used_again_only_after_retention(step: &Step<'_>) -> Option<Violation> {

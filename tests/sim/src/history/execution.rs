@@ -111,6 +111,11 @@ pub enum Asked {
         id: Option<EventId>,
         payload: String,
     },
+    /// Wait for the answer to this event.
+    Answer {
+        execution: ExecutionId,
+        id: EventId,
+    },
     /// A report with a token, for this event.
     CallBack {
         incarnation: Incarnation,
@@ -172,6 +177,8 @@ pub enum ExecutionCallAnswer {
         /// Whether it had been sent before.
         duplicate: bool,
     },
+    /// The answer to an event; `None` if there isn't one yet.
+    Answered(Option<String>),
     /// So many events were cleared.
     EventsCleared(u32),
     Done,

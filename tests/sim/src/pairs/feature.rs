@@ -46,12 +46,16 @@ features! {
     Terminated, "a termination";
     OperatorRetry, "an operator's retry";
     RemoteRetry, "an operator's retry of a remote step";
+    ChangedInput, "such a retry with another input";
     QueuePause, "a pause of the queue";
     Blob, "a large payload";
     Sleep, "a sleep";
     Wait, "a wait for an event";
     Event, "an event";
     EventId, "an event with an id";
+    FirstEvent, "an event with its start";
+    Answered, "an answer to an event";
+    Published, "published values";
     Callback, "a callback";
     Reported, "a report with a token";
     TimedAttempt, "a step with a window";
@@ -108,6 +112,7 @@ impl Feature {
                 | Self::OtherInput
                 | Self::RetryStep
                 | Self::RemoteRetry
+                | Self::ChangedInput
                 | Self::RemoteAgain
                 | Self::Deployment
                 | Self::Drift
@@ -124,7 +129,8 @@ impl Feature {
 
     /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
     /// was put aside in a pause, which few tasks do; or an operation that stops between two pages while an execution waits or
-    /// is paused, or that says why; or an operator who acts on a child and says why; or a report with a token in a pause.
+    /// is paused, or that says why; or an operator who acts on a child and says why; or a report with a token in a pause; or a retry with another
+    /// input of a step of an execution that has waited, was paused, or was acted on by an operator who said why.
     pub fn rarely_meets(self, other: Self) -> bool {
         let are = |one, another| [(self, other), (other, self)].contains(&(one, another));
         (self.is_rare() && other.is_rare())
@@ -134,6 +140,10 @@ impl Feature {
             || are(Self::QueuePause, Self::Reported)
             || are(Self::BulkAgain, Self::Paused)
             || are(Self::BulkAgain, Self::Reason)
+            || are(Self::ChangedInput, Self::Wait)
+            || are(Self::ChangedInput, Self::Answered)
+            || are(Self::ChangedInput, Self::Paused)
+            || are(Self::ChangedInput, Self::Reason)
     }
 
     /// Whether only a task that is nobody's step has it.
@@ -186,12 +196,16 @@ impl Feature {
                     | Self::EndedChild
                     | Self::Paused
                     | Self::CronRun
+                    | Self::FirstEvent
             ),
-            // A request asks for one of them; and a run of a cron has an id and no key.
-            (Self::Unique | Self::Debounce, Self::CronRun)
-            | (Self::CronRun, Self::Unique | Self::Debounce)
+            // A request asks for one of them; a run of a cron has an id and no key; and clients send no event with the start of an
+            // execution that has a key, and a cron has none.
+            (Self::Unique | Self::Debounce, Self::CronRun | Self::FirstEvent)
+            | (Self::CronRun | Self::FirstEvent, Self::Unique | Self::Debounce)
             | (Self::Unique, Self::Debounce)
-            | (Self::Debounce, Self::Unique) => true,
+            | (Self::Debounce, Self::Unique)
+            | (Self::FirstEvent, Self::CronRun)
+            | (Self::CronRun, Self::FirstEvent) => true,
             _ => false,
         }
     }

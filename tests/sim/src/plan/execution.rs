@@ -7,10 +7,11 @@ use tickover_core::id::{EventId, ExecutionId, TaskKind, WorkflowName};
 use tickover_core::limits::QUEUE_DELAY_MAX;
 use tickover_core::payload::Json;
 use tickover_core::time::Timestamp;
-use tickover_service::executions::StartRequest;
+use tickover_service::executions::{SentEvent, StartRequest};
 
 use super::{GREEN, Job, JobRequest, QUEUES, START, next_minute, text};
 use crate::dice::Dice;
+use crate::process::execution::event_name;
 use crate::script::{EVENTS, Op, Script};
 use crate::world::queue;
 
@@ -25,6 +26,8 @@ pub struct SendEventBody {
     pub to: ExecutionId,
     pub event: &'static str,
     pub id: Option<EventId>,
+    /// Whether its sender waits for the answer, if it has an id.
+    pub asks: bool,
     pub content: Content,
 }
 
@@ -40,13 +43,16 @@ pub enum Content {
 /// A seed's calls about executions.
 pub(super) fn jobs(seed: u64, storm: Millis, is_busy: bool) -> Vec<Job> {
     let dice = Dice::new(seed, "executions");
+    let first_events = Dice::new(seed, "first events");
     let mut jobs = Vec::new();
     for number in 0..dice.between(1, 4) {
         let at = START.plus(dice.millis(0, storm.as_u64() * 3 / 4));
         let at = if dice.chance(300) { next_minute(at) } else { at };
         let id = if dice.chance(600) { dice.pick(NAMES).to_owned() } else { format!("e-{number}") };
         let Ok(id) = ExecutionId::parse(id) else { continue };
-        jobs.push(job(&dice, at, JobRequest::Start(Box::new(start(&dice, id.clone(), is_busy)))));
+        let event = first_events.chance(300).then(|| first_event(&first_events));
+        let start = StartRequest { event, ..start(&dice, id.clone(), is_busy) };
+        jobs.push(job(&dice, at, JobRequest::Start(Box::new(start))));
         // Some executions get many events within seconds, while a turn runs.
         let (most, within) = if dice.chance(250) { (10, 15_000) } else { (4, 400_000) };
         for number in 0..dice.between(0, most) {
@@ -130,6 +136,14 @@ pub(super) fn start(dice: &Dice, id: ExecutionId, is_busy: bool) -> StartRequest
     }
 }
 
+/// An event that comes with a start.
+fn first_event(dice: &Dice) -> SentEvent {
+    let id = dice.chance(600).then(|| EventId::parse(format!("id-{}", dice.between(0, 2))).ok());
+    let padding = "x".repeat(dice.pick([0, 100, 2_000]));
+    let payload = Json::string(&format!("first-{:x} {padding}", dice.roll()));
+    SentEvent { name: event_name(dice.pick(EVENTS)), id: id.flatten(), payload: Some(payload) }
+}
+
 fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> SendEventBody {
     let id = dice.chance(600).then(|| format!("id-{}", dice.between(0, 2)));
     let padding = "x".repeat(dice.pick([0, 0, 100, 400]));
@@ -137,6 +151,7 @@ fn offering(dice: &Dice, to: &ExecutionId, number: u64) -> SendEventBody {
         to: to.clone(),
         event: dice.pick(EVENTS),
         id: id.and_then(|id| EventId::parse(id).ok()),
+        asks: number.is_multiple_of(2),
         content: Content::Unique(format!("{number}-{:x} {padding}", dice.roll())),
     }
 }

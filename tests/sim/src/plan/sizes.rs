@@ -40,7 +40,7 @@ impl Plan {
 
 fn event(dice: &Dice, to: &ExecutionId, number: u64) -> Job {
     let content = Content::Same(Json::string(&format!("{number} {}", "x".repeat(dice.pick([0, 20, 200])))));
-    let sent = SendEventBody { to: to.clone(), event: EVENTS[0], id: None, content };
+    let sent = SendEventBody { to: to.clone(), event: EVENTS[0], id: None, asks: false, content };
     let at = START.plus(Millis::from_secs(1)).plus(dice.millis(0, WITHIN_MS));
     Job { at, client: 1, request: JobRequest::SendEvent(sent), repeats: 0 }
 }

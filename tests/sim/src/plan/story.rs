@@ -50,7 +50,7 @@ pub(super) fn jobs(seed: u64, storm: Millis, stories: &BTreeMap<ExecutionId, Sto
         job(at, JobRequest::Start(Box::new(request)), repeats);
         for Awaited { event, id: event_id, payload, within } in story.events() {
             let (to, content) = (id.clone(), Content::Same(payload));
-            let offering = SendEventBody { to, event, id: event_id, content };
+            let offering = SendEventBody { to, event, id: event_id, asks: false, content };
             job(at.plus(dice.millis(0, within.as_u64())), JobRequest::SendEvent(offering), 0);
         }
     }

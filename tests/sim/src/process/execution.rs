@@ -26,6 +26,9 @@ use crate::history::execution::{
 use crate::history::{Answer, Held, Request, What};
 use crate::tokens::Given;
 
+/// How long a caller waits for an answer.
+const ANSWER_WAIT: Millis = Millis::from_secs(20);
+
 /// Work that a worker has received.
 pub enum ReceivedWork {
     Task(Box<ClaimedTask>, Held),
@@ -160,6 +163,21 @@ impl Process {
         })
         .await?;
         Ok(())
+    }
+
+    /// Waits for the answer to an event that was sent with this id.
+    pub async fn ask_for_answer(
+        &self,
+        id: &ExecutionId,
+        (event, event_id): (EventName, EventId),
+    ) -> Result<(), ServiceError> {
+        let asked = Asked::Answer { execution: id.clone(), id: event_id.clone() };
+        let told = |answer: &Option<Json>| {
+            let answer = answer.as_ref().map(|json| json.as_str().to_owned());
+            Answer::OfExecution(ExecutionCallAnswer::Answered(answer))
+        };
+        let wait = async |service: Service| service.wait_for_answer(id, &event, &event_id, ANSWER_WAIT).await;
+        self.call(Request::OfExecution(asked), told, wait).await.map(drop)
     }
 
     /// Executes an operator's request.

@@ -207,6 +207,7 @@ impl fmt::Display for Asked {
             Self::SendEvent { execution, event, id, .. } => {
                 write!(f, "send {event} {} to {execution}", id.as_ref().map_or("-", |id| id.as_str()))
             }
+            Self::Answer { execution, id } => write!(f, "wait for the answer of {execution} to {id}"),
             Self::CallBack { incarnation, event, is_heartbeat } => {
                 let what = if *is_heartbeat { "a sign of life" } else { "a result" };
                 write!(f, "report {what} for {event} of {incarnation}")
@@ -240,6 +241,7 @@ impl fmt::Display for ExecutionCallAnswer {
             }
             Self::Written(version) => write!(f, "written as v{version}"),
             Self::EventSent { duplicate } => write!(f, "sent, duplicate: {duplicate}"),
+            Self::Answered(answer) => write!(f, "answer {answer:?}"),
             Self::EventsCleared(count) => write!(f, "{count} cleared"),
             Self::Done => write!(f, "done"),
         }

@@ -8,7 +8,7 @@ use tickover_sim::search::first_failure_among;
 /// Runs that may fail for another reason, before one fails for the right one.
 pub(crate) const OTHERS: usize = 2;
 /// Where bugs were found that few seeds show: the search begins there, and goes on with all others.
-const FOUND_AT: [(Bug, u64); 51] = [
+const FOUND_AT: [(Bug, u64); 52] = [
     (Bug::BatchOfAnyTenant, 13),
     (Bug::JoinNeverFull, 13),
     (Bug::SlotsNotRecorded, 13),
@@ -37,6 +37,7 @@ const FOUND_AT: [(Bug, u64); 51] = [
     (Bug::TimerTooEarly, 42),
     (Bug::ChildrenLeftBehind, 43),
     (Bug::MessagesNotDeleted, 44),
+    (Bug::OldInputRuns, 48),
     (Bug::OperationNotDue, 49),
     (Bug::OldOutcomeCounts, 50),
     (Bug::HeldWhileWaiting, 64),

@@ -50,6 +50,21 @@ fn a_run_in_memory_that_misses_anothers_turn_is_caught() {
 }
 
 #[test]
+fn a_start_that_forgets_its_event_is_caught() {
+    is_caught(Bug::FirstEventForgotten);
+}
+
+#[test]
+fn values_that_are_not_written_are_caught() {
+    is_caught(Bug::ValuesNotWritten);
+}
+
+#[test]
+fn a_step_that_runs_again_with_its_old_input_is_caught() {
+    is_caught(Bug::OldInputRuns);
+}
+
+#[test]
 fn a_late_result_that_is_refused_is_caught() {
     is_caught(Bug::LateResultRefused);
 }

@@ -3,10 +3,10 @@
 use std::num::{NonZeroU16, NonZeroU32};
 
 use tickover_core::duration::Millis;
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
+use tickover_core::execution::journal::{ANSWER_PREFIX, Entry, Happened, StepOutcome, pending_events};
 use tickover_core::execution::{Execution, ExecutionTimeouts, Parent, ParentClosePolicy, Slot};
 use tickover_core::flow::{Concurrency, FlowRequest, Priority, Rate};
-use tickover_core::id::{EventName, ExecutionId, FlowKey, Nonce, StepName};
+use tickover_core::id::{EventId, EventName, ExecutionId, FlowKey, Nonce, StepName};
 use tickover_core::payload::Json;
 use tickover_core::retry::RetryPolicy;
 use tickover_core::task::Failure;
@@ -177,17 +177,18 @@ impl RunningTurn<'_> {
         }
         let free = pending_events(&self.journal);
         let first = free.into_iter().find_map(|entry| {
-            let Happened::Event { name, payload, .. } = &entry.what else { return None };
-            (*name == event).then(|| payload.clone())
+            let Happened::Event { name, payload, id, .. } = &entry.what else { return None };
+            (*name == event).then(|| (payload.clone(), id.clone()))
         });
         match first {
-            Some(payload) => {
+            Some((payload, id)) => {
                 let payload = match &payload {
                     Some(payload) => self.process.open(payload).await?.as_str().to_owned(),
                     None => String::new(),
                 };
                 self.did(Done::Took { wait: name.clone(), event: event.clone(), payload });
                 self.push(Happened::Waited { name, event: Some(event) });
+                self.answer(id).await?;
             }
             None if until.is_some_and(|until| until <= self.process.now()) => {
                 self.push(Happened::Waited { name, event: None });
@@ -195,6 +196,18 @@ impl RunningTurn<'_> {
             None => return Ok(Flow::Blocked(Block { until, others: false, event: true })),
         }
         Ok(Flow::Next)
+    }
+
+    /// Answers an event, if its sender can ask for that and the script does so.
+    async fn answer(&mut self, id: Option<EventId>) -> Result<(), Stop> {
+        let Some(id) = id.filter(|_| self.script.answers) else { return Ok(()) };
+        let name = step(&format!("{ANSWER_PREFIX}{id}"));
+        if self.last(&name).is_none() {
+            let answer = Json::string(&format!("{:x}", self.process.gate.dice.roll()));
+            let value = self.process.keep(answer).await?;
+            self.push(Happened::Captured { name, value });
+        }
+        Ok(())
     }
 
     async fn remote(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tickover_core::execution::ParentClosePolicy;
 use tickover_core::execution::command::{Command, EndedChild, Ending, Rerun};
-use tickover_core::execution::journal::{Entry, Happened, StepOutcome, pending_events};
+use tickover_core::execution::journal::{Entry, Happened, StepOutcome, is_after_failure, pending_events};
 use tickover_core::id::{ExecutionId, StepName};
 
 use super::found;
@@ -41,7 +41,9 @@ fn the_journal_only_grows(before: &Step<'_>, after: &Step<'_>) -> Option<Violati
     let ruling = after.ruling?;
     let mut expected: Vec<Entry> = Vec::new();
     if let Command::Close(close) = &ruling.command {
-        let Ending::ContinueAsNew { .. } = close.ending else { return None };
+        if !matches!(close.ending, Ending::ContinueAsNew { .. } | Ending::FailedRun { .. }) {
+            return Some(found(Invariant::Journal, after, "it began a new run though it ended"));
+        }
         let whole: Vec<Entry> = old.iter().copied().chain(&close.entries).cloned().collect();
         expected.extend(pending_events(&whole).into_iter().cloned());
         expected.extend(left_open(&whole));
@@ -103,22 +105,37 @@ pub(super) const fn rerun_of(command: &Command) -> Option<&Rerun> {
     }
 }
 
-/// Whether a run may begin with an entry of the one before: of steps, only with those that completed.
+/// Whether a run may begin with an entry of the one before: with events and values, with steps that completed, and with
+/// sleeps and waits that were over. Nothing of it undoes or handles anything.
 fn may_be_kept(kept: &Entry, old: &[&Entry]) -> bool {
     let is_same = |one: &&Entry| one.at == kept.at && entry(one) == entry(kept);
-    if is_note(kept) || !old.iter().any(is_same) {
+    if !old.iter().any(is_same) {
         return false;
     }
-    let (Happened::Step { name, .. }
-    | Happened::Attempt { name, .. }
-    | Happened::Remote { name }
-    | Happened::Child { name, .. }) = &kept.what
-    else {
-        return true;
-    };
-    let ends = |one: &&&Entry| matches!(&one.what, Happened::Step { name: of, .. } | Happened::Reopened { name: of, .. } if of == name);
-    let last = old.iter().rfind(ends).map(|one| &one.what);
+    match &kept.what {
+        Happened::Event { .. } | Happened::EventsCleared { .. } => true,
+        Happened::Captured { name, .. } => !is_after_failure(name),
+        Happened::Step { name, .. } => !is_after_failure(name) && has_completed(name, old),
+        Happened::Until { name, .. } | Happened::Fired { name } | Happened::Waited { name, .. } => {
+            !is_after_failure(name) && old.iter().any(|one| is_over(one, name))
+        }
+        Happened::Attempt { .. }
+        | Happened::Remote { .. }
+        | Happened::Child { .. }
+        | Happened::Reopened { .. }
+        | Happened::Patches { .. }
+        | Happened::Note { .. } => false,
+    }
+}
+
+fn has_completed(step: &StepName, journal: &[&Entry]) -> bool {
+    let ends = |one: &&&Entry| matches!(&one.what, Happened::Step { name, .. } | Happened::Reopened { name, .. } if name == step);
+    let last = journal.iter().rfind(ends).map(|one| &one.what);
     matches!(last, Some(Happened::Step { outcome: StepOutcome::Completed { .. }, .. }))
+}
+
+fn is_over(entry: &Entry, wait: &StepName) -> bool {
+    matches!(&entry.what, Happened::Fired { name } | Happened::Waited { name, .. } if name == wait)
 }
 
 const fn is_note(entry: &Entry) -> bool {
