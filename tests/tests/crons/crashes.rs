@@ -7,7 +7,7 @@ use serde_json::json;
 use tickover_core::duration::Millis;
 use tickover_core::id::QueueName;
 use tickover_service::memory::MemoryStore;
-use tickover_tests::faults::LosesAnswers;
+use tickover_tests::faults::AfterEachWrite;
 use tickover_tests::http::Caller;
 
 use super::{cron, make, states, tasks};
@@ -32,7 +32,7 @@ async fn many_ticks_at_once_start_each_run_once() {
 async fn any_answer_of_the_store_may_be_lost_and_each_run_starts_once() {
     // The first cron runs one run after the other, the second two beside each other.
     for lost in 0..40 {
-        let store = Arc::new(LosesAnswers::new(Arc::new(MemoryStore::new()), lost..lost + 1));
+        let store = Arc::new(AfterEachWrite::losing(Arc::new(MemoryStore::new()), lost..lost + 1));
         let caller = Caller::over(store);
         make(&caller, "one", json!({"every": "10m", "overlap": "terminate_other", "max_runs": 2})).await;
         make(&caller, "two", json!({"every": "1m", "overlap": "allow_all", "max_runs": 2})).await;

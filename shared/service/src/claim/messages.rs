@@ -1,5 +1,7 @@
 //! The messages behind claims: what each leads to, and whether it is then deleted or hidden.
 
+use std::collections::HashSet;
+
 use futures::future::{join, join_all};
 use tickover_core::duration::Millis;
 use tickover_core::execution::message::TurnHint;
@@ -85,6 +87,13 @@ impl Service {
     ) -> Found<'m> {
         let mut hinted = parse_hints(queue, messages);
         hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
+        // One of several messages of a task is enough: their claims would only take its places from each other.
+        let mut seen = HashSet::new();
+        let (mut hinted, again): (Vec<_>, Vec<_>) = hinted
+            .into_iter()
+            .partition(|(hint, _)| seen.insert((hint.task.id.clone(), hint.task.incarnation)));
+        let again: Vec<&Received> = again.into_iter().map(|(_, message)| message).collect();
+        self.set_visibilities(queue, &again, REDELIVERY_DELAY).await;
         let mut found = Found::default();
         let mut ready = self.now();
         while found.work.is_empty() && !hinted.is_empty() {

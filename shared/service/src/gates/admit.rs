@@ -3,6 +3,7 @@
 //! All who decide on one version of the record have one mark, and so one place. So who ends without a turn gives a place
 //! up only once the record has another version: then nobody can start the turn for which it was taken.
 
+use futures::future::try_join_all;
 use tickover_core::duration::Millis;
 use tickover_core::execution::Execution;
 use tickover_core::execution::command::Command;
@@ -64,6 +65,11 @@ impl Admitted {
         self.rounds <= ROUNDS
     }
 
+    /// Whether it has taken a place at this key with this mark.
+    fn has(&self, gated: &Gated, mark: u32) -> bool {
+        self.taken.iter().any(|(one, of)| (one.key, *of) == (gated.key, mark))
+    }
+
     fn note(&mut self, gated: &Gated, mark: u32) {
         self.taken.retain(|(one, _)| one.key != gated.key);
         self.taken.push((gated.clone(), mark));
@@ -83,18 +89,29 @@ impl Service {
         }
         let (mark, since) = (execution.place_mark(), self.now());
         let until = since.plus(EXECUTION_PLACE);
+        let take = |gated: &Gated| Take {
+            owner: Owner::Execution(execution.id.clone()),
+            incarnation: execution.incarnation,
+            mark,
+            branch: execution.waiting().mark(),
+            in_line: execution.parked.in_line().is_some(),
+            until,
+            limit: AskedLimit { limit: gated.limit, asked_at: execution.created_at },
+            sure: true,
+        };
+        if execution.gates().iter().all(|gated| admitted.has(gated, mark)) {
+            // Too much time has passed since: at all keys at once, or where calls are slow it would be too late each time.
+            let takes: Vec<(&Gated, Take)> =
+                execution.gates().iter().map(|gated| (gated, take(gated))).collect();
+            let took = try_join_all(takes.iter().map(|(gated, take)| self.take_one(gated, take))).await?;
+            if took.iter().all(|one| matches!(one, Taken::Place { .. })) {
+                admitted.places = Some(Places { since, until, version: execution.version });
+                drop(takes);
+                return Ok(Taking::Decide(Box::new(execution)));
+            }
+        }
         for gated in execution.gates() {
-            let take = Take {
-                owner: Owner::Execution(execution.id.clone()),
-                incarnation: execution.incarnation,
-                mark,
-                branch: execution.waiting().mark(),
-                in_line: execution.parked.in_line().is_some(),
-                until,
-                limit: AskedLimit { limit: gated.limit, asked_at: execution.created_at },
-                sure: true,
-            };
-            match self.take_one(gated, &take).await? {
+            match self.take_one(gated, &take(gated)).await? {
                 Taken::Place { .. } => admitted.note(gated, mark),
                 // The record has changed meanwhile.
                 Taken::Shared => {

@@ -1,5 +1,6 @@
 //! What a claim takes before the lease: places, at each key of the task, and a start by the rate of its key.
 
+use futures::future::try_join_all;
 use tickover_core::duration::Millis;
 use tickover_core::flow::{Gated, Paced};
 use tickover_core::gate::rate::Reservation;
@@ -65,6 +66,11 @@ impl PlacesOfClaim {
         self.reserved.is_some() || !self.at.is_empty()
     }
 
+    /// Whether it has taken a place at this key.
+    fn has(&self, task: &Task, gated: &Gated) -> bool {
+        self.at.iter().any(|(of, one, _)| (*of, one.key) == (task.incarnation, gated.key))
+    }
+
     pub(crate) const fn taken(&self) -> Option<Places> {
         self.taken
     }
@@ -96,6 +102,11 @@ impl Service {
             self.give_up_places(&task.id, Some(&task), places).await;
             return Err(ServiceError::Contended);
         }
+        if task.gates().iter().all(|gated| places.has(&task, gated))
+            && let Some(again) = self.take_all_again(&task, places).await?
+        {
+            return Ok(again);
+        }
         let (since, mut until): (Timestamp, Option<Timestamp>) = (self.now(), None);
         let mut sure = false;
         let mut left = task.gates().iter();
@@ -105,7 +116,7 @@ impl Service {
             match self.take_one(gated, &take).await? {
                 Taken::Place { created } => {
                     until = earliest([until, Some(take.until)]);
-                    if !places.at.iter().any(|(of, one, _)| (of, one.key) == (&task.incarnation, gated.key)) {
+                    if !places.has(&task, gated) {
                         places.at.push((task.incarnation, gated.clone(), created));
                     }
                     next = left.next();
@@ -127,6 +138,34 @@ impl Service {
         }
         places.taken = until.map(|until| Places { since, until, version: task.version });
         Ok(PlacesTaken::All(task))
+    }
+
+    /// Takes the places that a claim has once more, because too much time has passed since: at all keys at once, or where calls
+    /// are slow it would be too late each time. `None` if one of them isn't its own any more.
+    async fn take_all_again(
+        &self,
+        task: &Task,
+        places: &mut PlacesOfClaim,
+    ) -> Result<Option<PlacesTaken>, ServiceError> {
+        let Some(stored) = self.load(&task.id).await? else {
+            self.give_up_places(&task.id, None, places).await;
+            return Ok(Some(PlacesTaken::Gone));
+        };
+        if (stored.incarnation, stored.version) != (task.incarnation, task.version) {
+            self.give_up_places(&task.id, Some(&stored), places).await;
+            return Ok(Some(PlacesTaken::All(stored)));
+        }
+        let since = self.now();
+        let takes: Vec<(&Gated, Take)> =
+            stored.gates().iter().map(|gated| (gated, self.asked(&stored, gated, places, true))).collect();
+        let took = try_join_all(takes.iter().map(|(gated, take)| self.take_one(gated, take))).await?;
+        if !took.iter().all(|one| matches!(one, Taken::Place { .. })) {
+            return Ok(None);
+        }
+        let until = earliest(takes.iter().map(|(_, take)| Some(take.until)));
+        places.taken = until.map(|until| Places { since, until, version: stored.version });
+        drop(takes);
+        Ok(Some(PlacesTaken::All(stored)))
     }
 
     /// Puts a task in the line, and gives up the places at its other keys. Their version must have passed first: another
