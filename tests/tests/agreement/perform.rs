@@ -9,7 +9,8 @@ use tickover_core::payload::Json;
 use tickover_core::task::{Failure, Status, Task};
 use tickover_service::ServiceError;
 use tickover_service::claim::{ClaimRequest, ClaimedTask};
-use tickover_service::ports::{Queue as _, TaskFilter};
+use tickover_service::ports::{Depth, Queue as _, TaskFilter};
+use tickover_service::queues::QueueInfo;
 use tickover_service::tasks::schedule::Scheduled;
 use tickover_tests::scene::{queue_name, task_id};
 
@@ -60,9 +61,11 @@ impl Side {
             Call::Cancel { task, force } => answer_text(self.service.cancel(&self.task(*task), *force).await),
             Call::Retry { task } => answer_text(self.service.retry(&self.task(*task)).await),
             Call::Describe { task } => answer_text(self.service.describe(&self.task(*task)).await),
-            Call::DescribeQueue(name) => answer_text(self.service.describe_queue(&queue_name(name)).await),
+            Call::DescribeQueue(name) => {
+                answer_text(self.service.describe_queue(&queue_name(name)).await.map(without_leases))
+            }
             Call::Pause { queue, paused } => {
-                answer_text(self.service.pause_queue(&queue_name(queue), *paused).await)
+                answer_text(self.service.pause_queue(&queue_name(queue), *paused).await.map(without_leases))
             }
             Call::List { statuses, queue, limit } => self.list(statuses, *queue, *limit).await,
             Call::Tick => answer_text(self.service.tick(now, now.plus(BUDGET)).await),
@@ -161,4 +164,10 @@ impl Side {
         let given = self.leases.iter().rev().nth(ago).or(self.leases.first());
         given.cloned().unwrap_or_else(|| (task_id("nobody"), "AAAA".to_owned()))
     }
+}
+
+/// Only a store of one machine counts what is leased, for queues in memory.
+fn without_leases(info: QueueInfo) -> QueueInfo {
+    let depth = Depth { in_flight: 0, ..info.depth };
+    QueueInfo { depth, ..info }
 }

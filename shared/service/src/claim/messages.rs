@@ -1,6 +1,6 @@
 //! The messages behind claims: what each leads to, and whether it is then deleted or hidden.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use futures::future::{join, join_all};
 use tickover_core::duration::Millis;
@@ -87,11 +87,18 @@ impl Service {
     ) -> Found<'m> {
         let mut hinted = parse_hints(queue, messages);
         hinted.sort_unstable_by_key(|(hint, _)| available_at(&hint.task));
-        // One of several messages of a task is enough: their claims would only take its places from each other.
-        let mut seen = HashSet::new();
-        let (mut hinted, again): (Vec<_>, Vec<_>) = hinted
-            .into_iter()
-            .partition(|(hint, _)| seen.insert((hint.task.id.clone(), hint.task.incarnation)));
+        // The newest of several messages of a task is enough: their claims would only take its places from each other.
+        let mut newest = HashMap::new();
+        for (Hint { task, .. }, _) in &hinted {
+            let version = newest.entry((task.id.clone(), task.incarnation)).or_insert(task.version);
+            *version = task.version.max(*version);
+        }
+        let mut is_newest = |Hint { task, .. }: &Hint| {
+            let key = (task.id.clone(), task.incarnation);
+            // Only once, if there are two of them.
+            newest.get(&key) == Some(&task.version) && newest.remove(&key).is_some()
+        };
+        let (mut hinted, again): (Vec<_>, Vec<_>) = hinted.into_iter().partition(|(hint, _)| is_newest(hint));
         let again: Vec<&Received> = again.into_iter().map(|(_, message)| message).collect();
         self.set_visibilities(queue, &again, REDELIVERY_DELAY).await;
         let mut found = Found::default();

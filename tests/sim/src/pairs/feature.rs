@@ -129,8 +129,9 @@ impl Feature {
 
     /// Whether the two may not meet within a thousand runs: both are rare, or it is a retry of a task that has ended after it
     /// was put aside in a pause, which few tasks do; or an operation that stops between two pages while an execution waits or
-    /// is paused, or that says why; or an operator who acts on a child and says why; or a report with a token in a pause; or a retry with another
-    /// input of a step of an execution that has waited, was paused, or was acted on by an operator who said why.
+    /// is paused, or that says why; or an operator who acts on a child and says why; or a report with a token in a pause; or a
+    /// retry with another input of a step of an execution that has waited, was paused, or was acted on by an operator who said
+    /// why; or a retry of a step in an execution that has answered an event or whose callback was reported.
     pub fn rarely_meets(self, other: Self) -> bool {
         let are = |one, another| [(self, other), (other, self)].contains(&(one, another));
         (self.is_rare() && other.is_rare())
@@ -144,6 +145,10 @@ impl Feature {
             || are(Self::ChangedInput, Self::Answered)
             || are(Self::ChangedInput, Self::Paused)
             || are(Self::ChangedInput, Self::Reason)
+            || are(Self::RemoteRetry, Self::Answered)
+            || are(Self::RemoteAgain, Self::Answered)
+            || are(Self::RetryStep, Self::Reported)
+            || are(Self::RemoteAgain, Self::Reported)
     }
 
     /// Whether only a task that is nobody's step has it.
