@@ -154,12 +154,11 @@ pub(crate) fn oldest(
     Ok(at.map(Timestamp::from_millis))
 }
 
-/// How many tasks of each queue run: those of `record_running`.
+/// How many tasks of each queue run: only those are read.
 pub(crate) fn running(connection: &Connection) -> Result<Vec<(QueueName, u64)>, Failure> {
-    let mut statement = connection.prepare_cached(
-        "SELECT queue, count(*) FROM record WHERE kind = 0 AND status = 'running' GROUP BY queue",
-    )?;
-    let mut rows = statement.query([])?;
+    let mut statement =
+        connection.prepare_cached("SELECT queue, count(*) FROM record WHERE list = ?1 GROUP BY queue")?;
+    let mut rows = statement.query([Status::Running.as_str()])?;
     let mut running = Vec::new();
     while let Some(row) = rows.next()? {
         // A name that this build doesn't take is left out.

@@ -45,7 +45,7 @@ impl SealedWaits {
             entries <= ENTRIES_MAX
         });
         let fits = fits.count();
-        kept.truncate(fits);
+        kept.truncate(fits.max(1));
     }
 }
 

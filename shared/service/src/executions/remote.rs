@@ -133,7 +133,9 @@ impl Service {
             if slot.is_some() {
                 let parent = Parent { step: Some(name.clone()), slot, ..Parent::of(execution) };
                 if let Err(error) = self.try_to_notify(&parent).await {
+                    // It isn't known as refused: the next turn asks for it again.
                     begun.error = Some(error);
+                    continue;
                 }
             }
             begun.refused.push((name, reject));
