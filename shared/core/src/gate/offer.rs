@@ -3,8 +3,8 @@
 //! An offer is a holder like others. Whoever doesn't come within seconds loses it, and still waits in the line: its item
 //! stays until its record says otherwise. If nobody of a queue comes, perhaps no worker reads it. Then the others come
 //! first, and the queue is called ever less often. Its messages wait there, so its tasks come by themselves once there is a
-//! worker. Those of queues that have workers come before the others; now and then it is the turn of one whose workers
-//! nobody has seen yet.
+//! worker. Those of queues that have workers come before the others. Now and then the one that has waited the longest
+//! comes first, whatever is known of its workers.
 
 use std::collections::BTreeSet;
 

@@ -56,7 +56,7 @@ pub enum Taken {
 /// those that wait, and none of them could come.
 pub fn take(gate: &mut Gate, take: &Take, now: Timestamp) -> Taken {
     gate.note_limit(take.limit);
-    // Written with the place. An older request for another limit doesn't count any more.
+    // An older request for another limit doesn't count any more.
     gate.asked_at = gate.asked_at.max(Some(take.limit.asked_at));
     gate.absent.retain(|one| one.branch != take.branch);
     if let Some(holder) = gate.holders.iter_mut().find(|one| one.is_of(&take.owner, take.incarnation)) {
